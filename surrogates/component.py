@@ -1,0 +1,59 @@
+"""What a component is to the model that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from surrogates.hard_layer import mode
+
+
+class Component(nn.Module):
+    """Turns `fan_in` pre-activations into one activation.
+
+    The model makes one layer a branch, with as many outputs for one activation as `branches` says, and calls the
+    component with their outputs, channels in dimension 1: (batch, fan_in * width, ...) to (batch, width, ...).
+    """
+
+    needs_space: ClassVar[bool] = False  # works on spatial dimensions, which an mlp does not have
+
+    @property
+    def branches(self) -> Mapping[str, int]:
+        """Pre-activations needed for one activation, by branch."""
+        return {"values": 1}
+
+    @property
+    def downsampling(self) -> int:
+        """By which factor the component shrinks each spatial dimension."""
+        return 1
+
+    def calibrate(self, *x: Tensor) -> None:
+        """Sets parameters that the literature initialises from a first batch of pre-activations."""
+
+
+def calibrate(model: nn.Module, batch: Tensor) -> None:
+    """Calibrates every component of a model on one batch, layer after layer, with hard ops and without gradients.
+
+    All strategies start from the same parameters, because the forward pass is the hard one for all of them. Modules
+    stay in the mode they were in; batch-norm statistics are not touched.
+    """
+
+    def before(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        if isinstance(module, Component):
+            module.calibrate(*inputs)
+
+    training = {module: module.training for module in model.modules()}
+    for module in training:
+        module.training = False
+    hooks = [m.register_forward_pre_hook(before) for m in model.modules() if isinstance(m, Component)]
+    try:
+        with torch.no_grad(), mode(model, "hard"):
+            model(batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for module, was in training.items():
+            module.training = was

@@ -1,0 +1,207 @@
+"""The core: what an op and a strategy are, and `graft`, where a value and a derivative come apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from torch import Tensor
+
+READINGS = ("hard", "subgradient", "proxy", "smooth", "rewrite")
+
+
+class EmptyCell(ValueError):
+    """An op does not declare the reading that a strategy needs: this pair does not exist."""
+
+
+def graft(value: Tensor, carrier: Tensor) -> Tensor:
+    """The value of `value` with the derivatives, of every order, of `carrier`.
+
+    `torch.equal(graft(v, c), v)` for every finite or infinite v, in v's dtype. Where `carrier` is infinite the
+    derivative is 0. Unlike `c + (v - c).detach()` nothing is added to the value, so no bit of it changes.
+
+    Raises ValueError if the shapes differ.
+    """
+    if value.shape != carrier.shape:
+        raise ValueError(f"graft needs equal shapes, got value {tuple(value.shape)} and carrier {tuple(carrier.shape)}")
+    if torch.compiler.is_compiling():  # the Function below gives silent zeros under compile(grad(...)), torch 2.14
+        difference = carrier - carrier.detach()
+        difference = torch.where(carrier.detach().isfinite(), difference, torch.zeros_like(difference))
+        return value.detach() + difference.to(value.dtype)
+    result: Tensor = _Graft.apply(value.detach(), carrier)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Graft(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(value: Tensor, carrier: Tensor) -> Tensor:
+        return value.view_as(value)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        carrier = inputs[1].detach()
+        ctx.dtype = output.dtype
+        ctx.save_for_backward(carrier)
+        ctx.save_for_forward(carrier)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:  # type: ignore[override]
+        (carrier,) = ctx.saved_tensors
+        return None, _where_finite(gradient.to(carrier.dtype), carrier)
+
+    @staticmethod
+    def jvp(ctx: Any, _: Tensor | None, tangent: Tensor) -> Tensor:  # type: ignore[override]
+        (carrier,) = ctx.saved_tensors
+        return _where_finite(tangent, carrier).to(ctx.dtype)
+
+
+def _where_finite(gradient: Tensor, carrier: Tensor) -> Tensor:
+    """`gradient` where `carrier` is finite, 0 elsewhere: one kernel, where isfinite and where would be five."""
+    masked: Tensor = torch.ops.aten.hardtanh_backward(gradient, carrier, -math.inf, math.inf)
+    return masked
+
+
+def detached(x: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The tensors without their graph: a value that is grafted needs none."""
+    return tuple(tensor.detach() for tensor in x)
+
+
+def flat(x: Tensor) -> Tensor:
+    """A zero in the graph of x: derivative exactly 0, even for infinite x or incoming gradient."""
+    return torch.where(torch.zeros((), dtype=torch.bool, device=x.device), x, torch.zeros((), dtype=x.dtype))
+
+
+def passing(x: Tensor, mask: Tensor) -> Tensor:
+    """A carrier with x's derivative where `mask` and 0 elsewhere; a product, since `where` is 8 x slower on a CPU."""
+    return x * mask
+
+
+Method = TypeVar("Method", bound=Callable[..., Tensor])
+
+
+def rewriting(kind: str, noisy: bool = False) -> Callable[[Method], Method]:
+    """Declares a rewrite's kind (exact, exact almost everywhere, relaxed, changes the objective) and need of noise."""
+
+    def declare(method: Method) -> Method:
+        method.kind, method.noisy = kind, noisy  # type: ignore[attr-defined]
+        return method
+
+    return declare
+
+
+@dataclass(frozen=True)
+class Op:
+    """A hard operation with up to five readings of one signature and one output shape.
+
+    A subclass declares a reading by defining the method; further named forms of a reading are methods with the
+    form's name as a suffix (`rewrite_abs`). What is not defined is an empty cell.
+    """
+
+    elementwise: ClassVar[bool] = True  # smooth readings of elementwise ops take a kernel, those over a dim none
+    keeps_shape: ClassVar[bool] = True  # one input, and an output of its shape
+    needs_mean: ClassVar[bool] = False  # smooth exists only for kernels with a mean
+    tempered_proxy: ClassVar[bool] = False  # the proxy depends on T
+    rules: ClassVar[tuple[str, ...]] = ("minimum_norm",)  # what may be chosen at kinks and ties
+
+    def hard(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The value itself."""
+        raise EmptyCell(_undeclared(self, "hard"))
+
+    def subgradient(self, *args: Any, **kwargs: Any) -> Tensor:
+        """A function whose derivative is the op's almost everywhere, and `rule`'s choice at kinks and ties."""
+        raise EmptyCell(_undeclared(self, "subgradient"))
+
+    def proxy(self, *args: Any, **kwargs: Any) -> Tensor:
+        """A function whose derivative is the op's usual straight-through derivative."""
+        raise EmptyCell(_undeclared(self, "proxy"))
+
+    def smooth(self, *args: Any, **kwargs: Any) -> Tensor:
+        """A smooth stand-in; for elementwise ops the exact expectation of hard(x + T e)."""
+        raise EmptyCell(_undeclared(self, "smooth"))
+
+    def rewrite(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Another computation, in which the op is gone."""
+        raise EmptyCell(_undeclared(self, "rewrite"))
+
+    def declares(self, reading: str) -> bool:
+        """Whether the op has this reading."""
+        return getattr(type(self), reading) is not getattr(Op, reading)
+
+    def forms(self, reading: str) -> list[str]:
+        """The names of the further forms of a reading."""
+        return [name.removeprefix(f"{reading}_") for name in dir(self) if name.startswith(f"{reading}_")]
+
+    def reading(self, reading: str, form: str | None = None) -> Callable[..., Tensor]:
+        """The method of a reading, or of one of its named forms; EmptyCell if it is not declared."""
+        if not self.declares(reading):
+            raise EmptyCell(_undeclared(self, reading))
+        if form is not None and form not in self.forms(reading):
+            known = ", ".join(["null", *self.forms(reading)])
+            raise EmptyCell(f"{type(self).__name__} has no form '{form}' of its reading '{reading}'; it has: {known}")
+        method: Callable[..., Tensor] = getattr(self, reading if form is None else f"{reading}_{form}")
+        return method
+
+
+def _undeclared(op: Op, reading: str) -> str:
+    path = type(op).__module__.replace(".", "/") + ".py"
+    return f"{type(op).__name__} declares no reading '{reading}' ({path})"
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Which readings of an op give the value and the derivative; plain numbers and names, one call.
+
+    Every strategy has the knobs `temperature` and `kernel`; one that it does not use is None.
+    """
+
+    temperature: float | None = None
+    kernel: str | None = None
+    soft_forward: ClassVar[bool] = False  # trains on another value than the hard op's
+
+    def __call__(self, op: Op, *x: Tensor, T: Tensor | float | None = None, noise: Tensor | None = None) -> Tensor:
+        """The op on x under this strategy; T defaults to `temperature`, noise is uniform on (0, 1), shaped as x[0].
+
+        Raises TypeError for inputs that are not floating, EmptyCell for a reading the op lacks.
+        """
+        require_floating(op, *x)
+        return self.combine(op, *x, T=self.temperature if T is None else T, noise=noise)
+
+    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
+        """Value and derivative of the op, combined from its readings."""
+        raise NotImplementedError
+
+    def check(self, op: Op) -> None:
+        """Raises EmptyCell if the op lacks what this strategy needs."""
+        raise NotImplementedError
+
+    def uses(self, op: Op) -> frozenset[str]:
+        """Which of the knobs `temperature` and `kernel` have an effect on this op."""
+        return frozenset()
+
+    def noisy(self, op: Op) -> bool:
+        """Whether the call needs `noise`."""
+        return False
+
+    def temperature_at(self, progress: float) -> float | None:
+        """The temperature at a share of training between 0 and 1."""
+        return self.temperature
+
+
+def require_floating(op: Op, *x: Tensor) -> None:
+    """Raises TypeError naming the op if an input is not a floating tensor."""
+    for tensor in x:
+        if not tensor.is_floating_point():
+            raise TypeError(f"{type(op).__name__} needs floating inputs, got {tensor.dtype}; convert with x.float()")
+
+
+def in_float32(function: Callable[..., Tensor], *x: Tensor, **kwargs: Any) -> Tensor:
+    """`function` of x, computed in float32 if x is of lower precision, returned in x's dtype."""
+    dtype = x[0].dtype
+    if dtype in (torch.float64, torch.float32):
+        return function(*x, **kwargs).to(dtype)
+    return function(*(tensor.float() for tensor in x), **kwargs).to(dtype)

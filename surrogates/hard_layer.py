@@ -1,0 +1,99 @@
+"""The module that holds an op and its strategy, and the switch between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from surrogates.core import Op, Strategy, require_floating
+from surrogates.noise import uniforms
+
+Mode = Literal["strategy", "hard"]
+
+
+class HardLayer(nn.Module):
+    """An op under a strategy while training, the hard op itself in evaluation.
+
+    `mode` is `strategy` or `hard`; `train()` and `eval()` set it, `surrogates.mode` overrides it in a block.
+    The temperature is a 0-d buffer, None if this strategy uses none on this op; `anneal` writes it in place.
+    Raises EmptyCell if the op lacks what the strategy needs.
+    """
+
+    temperature: Tensor | None
+
+    def __init__(self, op: Op, strategy: Strategy) -> None:
+        super().__init__()
+        strategy.check(op)
+        self.op = op
+        self.strategy = strategy
+        self.mode: Mode = "strategy"
+        start = strategy.temperature_at(0.0) if "temperature" in strategy.uses(op) else None
+        self.register_buffer("temperature", None if start is None else torch.tensor(start))
+        self.noise_key = (0, 0, 0)  # seed, step, layer
+        self.draws = 0
+
+    def forward(self, *x: Tensor) -> Tensor:
+        """The op on x, under the strategy or hard, by `mode`."""
+        if self.mode == "hard":
+            require_floating(self.op, *x)
+            return self.op.hard(*x)
+        return self.strategy(self.op, *x, T=self.temperature, noise=self._noise(x[0]))
+
+    def _noise(self, x: Tensor) -> Tensor | None:
+        if not self.strategy.noisy(self.op):
+            return None
+        self.draws += 1
+        return uniforms(x, (*self.noise_key, self.draws)).to(x.dtype)
+
+    def train(self, mode: bool = True) -> HardLayer:
+        """Sets the mode to `strategy`, or to `hard` with mode=False."""
+        super().train(mode)
+        self.mode = "strategy" if mode else "hard"
+        return self
+
+    def anneal(self, progress: float) -> None:
+        """Writes the scheduled temperature at a share of training into the buffer."""
+        if self.temperature is not None:
+            self.temperature.fill_(self.strategy.temperature_at(progress) or 0.0)
+
+    def extra_repr(self) -> str:
+        """The op and the strategy."""
+        return f"{self.op}, {self.strategy}"
+
+
+def hard_layers(model: nn.Module) -> dict[str, HardLayer]:
+    """The hard layers of a model by name, in order."""
+    return {name: module for name, module in model.named_modules() if isinstance(module, HardLayer)}
+
+
+@contextmanager
+def mode(model: nn.Module, mode: Mode) -> Iterator[None]:
+    """Sets the mode of every hard layer of a model in a block, whatever train() and eval() said."""
+    if mode not in ("strategy", "hard"):
+        raise ValueError(f"mode must be 'strategy' or 'hard', got {mode!r}")
+    layers = hard_layers(model).values()
+    before = [layer.mode for layer in layers]
+    for layer in layers:
+        layer.mode = mode
+    try:
+        yield
+    finally:
+        for layer, previous in zip(layers, before, strict=True):
+            layer.mode = previous
+
+
+def anneal(model: nn.Module, progress: float) -> None:
+    """Sets every hard layer's temperature to its schedule's value at a share of training between 0 and 1."""
+    for layer in hard_layers(model).values():
+        layer.anneal(progress)
+
+
+def key_noise(model: nn.Module, seed: int, step: int) -> None:
+    """Keys the noise of every hard layer to a seed and a step; the same key draws the same noise."""
+    for index, layer in enumerate(hard_layers(model).values()):
+        layer.noise_key = (seed, step, index)
+        layer.draws = 0

@@ -1,0 +1,36 @@
+"""A gate that picks one of k values."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from surrogates.component import Component
+from surrogates.core import Strategy
+from surrogates.hard_layer import HardLayer
+from surrogates.ops.argmax import ArgMax
+
+
+class HardGate(Component):
+    """sum_i argmax(logits)_i values_i: each unit's logits pick one of its k values.
+
+    Two branches of (batch, k * width, ...) each, to (batch, width, ...). The logits come from a layer of their own, so
+    that a gate that never learns shows as that layer's gradient norm of 0.
+    Raises ValueError for k below 2.
+    """
+
+    def __init__(self, strategy: Strategy, k: int = 4) -> None:
+        super().__init__()
+        if k < 2:
+            raise ValueError(f"k must be at least 2 (a gate over one value is no choice), got {k}")
+        self.k = k
+        self.gate = HardLayer(ArgMax(dim=1), strategy)
+
+    @property
+    def branches(self) -> Mapping[str, int]:
+        """k values and their k logits."""
+        return {"values": self.k, "logits": self.k}
+
+    def forward(self, values: Tensor, logits: Tensor) -> Tensor:
+        """Each unit's chosen value."""
+        gate: Tensor = self.gate(logits.unflatten(1, (self.k, -1)))
+        return (values.unflatten(1, (self.k, -1)) * gate).sum(1)

@@ -1,0 +1,43 @@
+"""Hard max pooling."""
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from surrogates.component import Component
+from surrogates.core import Strategy
+from surrogates.hard_layer import HardLayer
+from surrogates.ops.max import Max
+
+
+class HardMaxPool(Component):
+    """max over windows of k (signals) or k x k (images), stride k: the only nonlinearity of its block.
+
+    (batch, width, n) to (batch, width, n // k), or (batch, width, h, w) to (batch, width, h // k, w // k); what does not
+    fill a window is left out, as torch's max pooling does.
+    Raises ValueError for k below 2, and in forward for k larger than the input.
+    """
+
+    needs_space: ClassVar[bool] = True
+
+    def __init__(self, strategy: Strategy, k: int = 2) -> None:
+        super().__init__()
+        if k < 2:
+            raise ValueError(f"k must be at least 2 (a window of one is no choice), got {k}")
+        self.k = k
+        self.max = HardLayer(Max(dim=-1), strategy)
+
+    @property
+    def downsampling(self) -> int:
+        """k."""
+        return self.k
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The largest value of each window."""
+        if min(x.shape[2:]) < self.k:
+            raise ValueError(f"k={self.k} is larger than the input of shape {tuple(x.shape[2:])}")
+        windows = x
+        for dim in range(2, x.dim()):
+            windows = windows.unfold(dim, self.k, self.k)
+        output: Tensor = self.max(windows.flatten(x.dim()))
+        return output

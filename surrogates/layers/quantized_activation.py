@@ -1,0 +1,86 @@
+"""Quantized activations with a fixed range, a learned step or a learned clip."""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from surrogates.component import Component
+from surrogates.core import Strategy, graft, passing
+from surrogates.hard_layer import HardLayer
+from surrogates.ops.quantize import Quantize
+
+SMALLEST = 1e-6  # a learned step or clip never acts below this
+
+
+class QuantizedActivation(Component):
+    """Activations quantized to 2^bits values.
+
+    `range`:
+    - `fixed`: quantize(x) on [low, high];
+    - `learned_step` (LSQ, Esser et al. 2020, arXiv 1902.08153): y = s round(clamp(x / s, 0, 2^bits - 1)). By the
+      straight-through round dy/ds = round(x/s) - x/s inside, 0 below and 2^bits - 1 above; a bound counts as outside.
+      The step's gradient is scaled by 1 / sqrt(n Q), n the number of activations of one sample and Q = 2^bits - 1.
+      `calibrate` sets s = 2 mean|x| / sqrt(Q).
+    - `learned_clip` (PACT, Choi et al. 2018, arXiv 1805.06085): y = quantize(clamp(x, 0, a)) on [0, a] with
+      dy/da = 1 for x >= a, else 0. a starts at `high`. Under `subgradient` nothing reaches a, since its only way leads
+      through the quantizer.
+    A learned step or clip that leaves the positive numbers acts as 1e-6 and can come back.
+    Raises ValueError for bits or a range that Quantize refuses, or a learned range that does not start at 0.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        bits: int = 4,
+        range: Literal["fixed", "learned_step", "learned_clip"] = "fixed",
+        low: float = 0.0,
+        high: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.range = range
+        if range != "fixed" and low != 0.0:
+            raise ValueError(f"range={range} starts at 0, got low={low}; use range=fixed for another lower end")
+        op = Quantize(bits, low, high)
+        if range == "learned_step":
+            self.step = nn.Parameter(torch.tensor(op.step))
+            op = Quantize(bits, 0.0, float(op.steps), "strict")
+        elif range == "learned_clip":
+            self.clip = nn.Parameter(torch.tensor(float(high)))
+            op = Quantize(bits, 0.0, 1.0)
+        self.quantize = HardLayer(op, strategy)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, width, ...) to the same."""
+        if self.range == "learned_step":
+            step = self._scaled(_positive(self.step), x)
+            scaled: Tensor = self.quantize(x / step)
+            return scaled * step
+        if self.range == "learned_clip":
+            clip = _positive(self.clip)
+            scale = clip.detach()
+            inside: Tensor = self.quantize(_clip_above_zero(x, clip) / scale)
+            return inside * scale
+        output: Tensor = self.quantize(x)
+        return output
+
+    def calibrate(self, *x: Tensor) -> None:
+        """Sets a learned step from the mean magnitude of a batch of pre-activations."""
+        if self.range == "learned_step":
+            steps = self.quantize.op.steps  # type: ignore[union-attr]
+            self.step.data.copy_(2 * x[0].abs().mean() / math.sqrt(steps)).clamp_(min=SMALLEST)
+
+    def _scaled(self, step: Tensor, x: Tensor) -> Tensor:
+        count = x[0].numel() if len(x) else 1
+        return graft(step, step / math.sqrt(count * self.quantize.op.steps))  # type: ignore[union-attr]
+
+
+def _positive(parameter: Tensor) -> Tensor:
+    return graft(parameter.detach().clamp(min=SMALLEST), parameter)
+
+
+def _clip_above_zero(x: Tensor, clip: Tensor) -> Tensor:
+    """clamp(x, 0, clip): the derivative goes to x strictly inside, to clip at and above it."""
+    value = torch.minimum(torch.relu(x.detach()), clip.detach())
+    return graft(value, passing(x, (x > 0) & (x < clip)) + passing(clip, x >= clip))

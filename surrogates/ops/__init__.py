@@ -1,0 +1,1 @@
+"""Ops: one hard operation a file, each with its readings."""

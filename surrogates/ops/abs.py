@@ -1,0 +1,41 @@
+"""The absolute value."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, rewriting
+from surrogates.kernels import KERNELS, Kernel
+
+
+@dataclass(frozen=True)
+class Abs(Op):
+    """abs(x) = |x|.
+
+    Shape (...), elementwise. Kink at 0: `minimum_norm` 0, `left` -1, `right` 1.
+    proxy: the logistic smooth reading. smooth: E|x + T e| = T (R(x / T) + R(-x / T)), R the kernel's ramp.
+    rewrite: relu(x) + relu(-x), exact, 0 at the kink.
+    """
+
+    needs_mean: ClassVar[bool] = True
+    tempered_proxy: ClassVar[bool] = True
+    rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "left", "right")
+
+    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+        return torch.abs(x)
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+        at_kink = {"minimum_norm": x.detach(), "left": -x, "right": x}[rule]
+        return torch.where(x > 0, x, torch.where(x < 0, -x, at_kink))
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+        return self.smooth(x, KERNELS["logistic"], T)
+
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+        return T * (kernel.ramp(x / T) + kernel.ramp(-x / T))
+
+    @rewriting("exact")
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:  # noqa: D102
+        return torch.relu(x) + torch.relu(-x)

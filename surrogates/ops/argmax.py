@@ -1,0 +1,49 @@
+"""The position of the maximum, as a one-hot vector."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, flat, rewriting
+
+
+@dataclass(frozen=True)
+class ArgMax(Op):
+    """argmax(x) = the one-hot vector of the first maximal entry along `dim`.
+
+    Shape (..., n, ...) to the same; exactly one 1 a row, constant rows included. torch's own argmax has no graph at
+    all; here the derivative is 0 by definition at the jumps and almost everywhere else.
+    proxy and smooth: softmax(x / T), the exact expectation under centred Gumbel noise of scale T. A row whose maximum
+    is infinite takes the hard value, with derivative 0. A row with a NaN is NaN.
+    rewrite: argmax(x) * softmax(x): the choice is kept and weighted by its own probability, as in mixtures of experts
+    (Shazeer et al. 2017, arXiv 1701.06538); changes the objective.
+    """
+
+    dim: int = -1
+    elementwise: ClassVar[bool] = False
+    tempered_proxy: ClassVar[bool] = True
+
+    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+        x = x.detach()
+        one_hot = torch.zeros_like(x).scatter(self.dim, x.argmax(self.dim, keepdim=True), 1.0)
+        return one_hot.masked_fill((x != x).any(self.dim, keepdim=True), math.nan)
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+        return flat(x)
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+        return self.smooth(x, None, T)
+
+    def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:  # noqa: D102
+        top = torch.amax(x.detach(), self.dim, keepdim=True)
+        finite = ~top.isinf()
+        shifted = torch.where(finite, x - torch.where(finite, top, 0), 0)
+        weights = torch.exp(shifted / T)
+        return torch.where(finite, weights / weights.sum(self.dim, keepdim=True), self.hard(x))
+
+    @rewriting("changes the objective")
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:  # noqa: D102
+        return self.hard(x) * self.smooth(x, None, 1.0)

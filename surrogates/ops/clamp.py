@@ -1,0 +1,56 @@
+"""Clamping to an interval."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, passing, rewriting
+from surrogates.kernels import Kernel
+
+
+@dataclass(frozen=True)
+class Clamp(Op):
+    """clamp(x) = low if x < low, high if x > high, else x.
+
+    Shape (...), elementwise. Kinks at both bounds: `minimum_norm` 0, `left` 0 at low and 1 at high, `right` 1 at low
+    and 0 at high, on every torch (torch itself changed the derivative at the bounds from 1 to 0 between 2.13 and 2.14).
+    proxy: x (the derivative passes outside too). smooth: E[clamp(x + T e)], every kernel.
+    rewrite: low + relu(high - low - relu(high - x)), exact (one relu after the other: their difference, as in PACT's
+    formula, cancels for large x), 0 at both bounds.
+    Raises ValueError unless low < high are finite.
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "left", "right")
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(f"low and high must be finite with low < high, got low={self.low} and high={self.high}")
+
+    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+        return torch.clamp(x, self.low, self.high)
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+        above = x >= self.low if rule == "right" else x > self.low
+        below = x <= self.high if rule == "left" else x < self.high
+        return passing(x, above & below)
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+        return x
+
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+        middle, half = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low)
+        right = x >= middle
+        sign = torch.where(right, 1.0, -1.0).to(x.dtype)
+        inward = torch.where(right, middle - x, x - middle)  # <= 0, so neither ramp below cancels for large |x|
+        inward = torch.where(x.isinf(), 0, inward)
+        missing = T * (kernel.ramp((inward + half) / T) - kernel.ramp((inward - half) / T))
+        return middle + sign * (half - torch.where(x.isinf(), 0, missing))
+
+    @rewriting("exact")
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:  # noqa: D102
+        return self.low + torch.relu((self.high - self.low) - torch.relu(self.high - x))

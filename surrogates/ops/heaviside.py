@@ -1,0 +1,39 @@
+"""The unit step."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, flat, passing
+from surrogates.kernels import Kernel
+
+
+@dataclass(frozen=True)
+class Heaviside(Op):
+    """heaviside(x) = 1 for x > 0, 0 for x < 0, `zero` for x = 0 (1 by default: reaching the threshold fires).
+
+    Shape (...), elementwise. Jump at 0, where the derivative is 0 by definition. NaN stays NaN.
+    proxy: x / 2 where |x| <= 1, else constant, half of the sign's, so that its derivative has the step's own area 1.
+    smooth: F(x / T); its derivative is the kernel's density, the surrogate derivative of spiking nets.
+    """
+
+    zero: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.zero):
+            raise ValueError(f"zero must be finite, got {self.zero}")
+
+    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+        step = torch.heaviside(x.detach(), torch.full((), self.zero, dtype=x.dtype, device=x.device))
+        return step.masked_fill(x != x, math.nan)
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+        return flat(x)
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+        return passing(0.5 * x, x.abs() <= 1)
+
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+        return kernel.cdf(x / T)

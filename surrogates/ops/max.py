@@ -1,0 +1,62 @@
+"""The maximum over a dimension."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, rewriting
+from surrogates.ops.maximum import Maximum
+
+
+@dataclass(frozen=True)
+class Max(Op):
+    """max(x) = the largest entry along `dim`.
+
+    Shape (..., n, ...) to (..., ...), `dim` removed. Ties: `minimum_norm` shares the derivative evenly, `first` gives
+    it to the first maximal entry. Entries of -inf (masks) are legal.
+    proxy and smooth: T logsumexp(x / T), which lies between max and max + T log n; its derivative softmax(x / T) is the
+    exact one of E[max(x + T g)] for centred Gumbel g (up to the constant that the centring removes).
+    A row whose maximum is infinite (one +inf, or all -inf) takes the hard value, with derivative 0.
+    rewrite: fold with a + relu(b - a), exact; form `abs`: fold with (a + b + |a - b|) / 2, exact.
+    """
+
+    dim: int = -1
+    elementwise: ClassVar[bool] = False
+    keeps_shape: ClassVar[bool] = False
+    tempered_proxy: ClassVar[bool] = True
+    rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
+
+    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+        return torch.amax(x, self.dim)
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+        if rule == "first":
+            return x.gather(self.dim, x.argmax(self.dim, keepdim=True)).squeeze(self.dim)
+        tied = x == torch.amax(x, self.dim, keepdim=True)
+        return torch.where(tied, x, 0).sum(self.dim) / tied.sum(self.dim)
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+        return self.smooth(x, None, T)
+
+    def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:  # noqa: D102
+        top = torch.amax(x.detach(), self.dim, keepdim=True)
+        finite = ~top.isinf()
+        shifted = torch.where(finite, x - torch.where(finite, top, 0), 0)
+        excess = T * torch.log(torch.exp(shifted / T).sum(self.dim))
+        return top.squeeze(self.dim) + torch.where(finite.squeeze(self.dim), excess, 0)
+
+    @rewriting("exact")
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:  # noqa: D102
+        return self._fold(x, Maximum().rewrite)
+
+    @rewriting("exact")
+    def rewrite_abs(self, x: Tensor, noise: None = None) -> Tensor:
+        """The fold with (a + b + |a - b|) / 2."""
+        return self._fold(x, Maximum().rewrite_abs)
+
+    def _fold(self, x: Tensor, pair: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        return reduce(pair, x.unbind(self.dim))

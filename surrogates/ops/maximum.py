@@ -1,0 +1,56 @@
+"""The larger of two tensors."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, rewriting
+from surrogates.kernels import KERNELS, Kernel
+
+
+@dataclass(frozen=True)
+class Maximum(Op):
+    """maximum(a, b) = a if a > b, else b.
+
+    Two tensors of one shape (...), elementwise. Kink where a = b: `minimum_norm` shares the derivative (1/2, 1/2),
+    `first` gives it to a. NaN in either gives NaN.
+    proxy and the default smooth: T logsumexp((a, b) / T). smooth: E[max(a + T e, b)] = b + T R((a - b) / T), R the
+    kernel's ramp; the logistic kernel gives the logsumexp. rewrite: a + relu(b - a), exact, the tie goes to a;
+    form `abs`: (a + b + |a - b|) / 2, exact, the tie is shared.
+    """
+
+    needs_mean: ClassVar[bool] = True
+    keeps_shape: ClassVar[bool] = False
+    tempered_proxy: ClassVar[bool] = True
+    rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
+
+    def hard(self, a: Tensor, b: Tensor) -> Tensor:  # noqa: D102
+        return torch.maximum(a, b)
+
+    def subgradient(self, a: Tensor, b: Tensor, rule: str) -> Tensor:  # noqa: D102
+        if rule == "first":
+            return torch.where(a >= b, a, b)
+        return torch.where(a > b, a, torch.where(a < b, b, 0.5 * (a + b)))
+
+    def proxy(self, a: Tensor, b: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+        return self.smooth(a, b, KERNELS["logistic"], T)
+
+    def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+        difference = torch.where((a == b) & a.isinf(), 0, a - b)
+        return b + T * kernel.ramp(difference / T)
+
+    @rewriting("exact")
+    def rewrite(self, a: Tensor, b: Tensor, noise: None = None) -> Tensor:  # noqa: D102
+        return _where_finite(a + torch.relu(b - a), a, b)
+
+    @rewriting("exact")
+    def rewrite_abs(self, a: Tensor, b: Tensor, noise: None = None) -> Tensor:
+        """(a + b + |a - b|) / 2."""
+        return _where_finite(0.5 * (a + b + torch.abs(a - b)), a, b)
+
+
+def _where_finite(rewritten: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """The rewritten value, except where it would compute inf - inf."""
+    return torch.where(a.isinf() | b.isinf(), torch.maximum(a, b), rewritten)

@@ -1,0 +1,73 @@
+"""Uniform quantization to 2^bits values."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, flat, in_float32, passing, rewriting
+from surrogates.expectation import bounded_stairs
+from surrogates.kernels import Kernel
+
+
+@dataclass(frozen=True)
+class Quantize(Op):
+    """quantize(x) = low + step * round((clamp(x, low, high) - low) / step), step = (high - low) / (2^bits - 1).
+
+    Shape (...), elementwise; 2^bits values, both ends among them. Jumps half-way between neighbours, where the
+    derivative is 0 by definition; halves round to even multiples of the step.
+    proxy: x inside [low, high], else constant: the mask is taken on the unrounded value, bounds included, or excluded
+    with `bounds="strict"` (as in LSQ, Esser et al. 2020, arXiv 1902.08153, and PACT, Choi et al. 2018, arXiv 1805.06085).
+    smooth: E[quantize(x + T step e)], T in units of one step, every kernel; time grows with 2^bits, memory does not.
+    rewrite: clamp(x + U(-step/2, step/2), low, high) (additive noise; Balle et al. 2017, arXiv 1611.01704), relaxed.
+    Raises ValueError for bits outside 1 to 16 or a range that is empty or not finite.
+    """
+
+    bits: int = 4
+    low: float = 0.0
+    high: float = 1.0
+    bounds: Literal["inclusive", "strict"] = "inclusive"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bits, bool) or not 1 <= self.bits <= 16:
+            raise ValueError(f"bits must be between 1 and 16, got {self.bits}")
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(f"low and high must be finite with low < high, got low={self.low} and high={self.high}")
+
+    @property
+    def steps(self) -> int:
+        """How many steps lie between low and high."""
+        return int(2**self.bits - 1)
+
+    @property
+    def step(self) -> float:
+        """The distance of neighbouring values, in units of x."""
+        return (self.high - self.low) / self.steps
+
+    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+        return in_float32(self._nearest, x)
+
+    def _nearest(self, x: Tensor) -> Tensor:
+        held = torch.clamp(x, self.low, self.high)
+        offset = held - self.low if self.low else held
+        value = torch.round(offset / self.step) * self.step
+        return value + self.low if self.low else value
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+        return flat(x)
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+        if self.bounds == "strict":
+            return passing(x, (x > self.low) & (x < self.high))
+        return passing(x, (x >= self.low) & (x <= self.high))
+
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+        first = self.low + 0.5 * self.step
+        return self.low + self.step * bounded_stairs(x, kernel, T * self.step, first, self.step, self.steps)
+
+    @rewriting("relaxed", noisy=True)
+    def rewrite(self, x: Tensor, noise: Tensor) -> Tensor:  # noqa: D102
+        y = x + self.step * (noise - 0.5)
+        return torch.where(y < self.low, self.low, torch.where(y > self.high, self.high, y))

@@ -1,0 +1,41 @@
+"""The sign."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, flat, passing
+from surrogates.kernels import Kernel
+
+
+@dataclass(frozen=True)
+class Sign(Op):
+    """sign(x) = 1 for x > 0, -1 for x < 0, `zero` for x = 0.
+
+    Shape (...), elementwise. Jump at 0, where the derivative is 0 by definition. `zero` = 1 or -1 makes the op binary,
+    0 is torch's ternary sign. NaN stays NaN (torch gives 0, which hides a diverged run).
+    proxy: x where |x| <= 1, else constant (Hubara et al. 2016, arXiv 1602.02830). smooth: 2 F(x / T) - 1.
+    """
+
+    zero: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.zero):
+            raise ValueError(f"zero must be finite, got {self.zero}")
+
+    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+        sign = torch.sign(x)
+        if self.zero != 0.0:
+            sign = sign.masked_fill(x == 0, self.zero)
+        return sign.masked_fill(x != x, math.nan)
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+        return flat(x)
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+        return passing(x, x.abs() <= 1)
+
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+        return 2 * kernel.cdf(x / T) - 1

@@ -1,0 +1,74 @@
+"""Temperature schedules: T as a function of the share of training that is done, from `start` to a floor `end` > 0."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+ScheduleName = Literal["constant", "linear", "exponential", "cosine"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """T(progress) for progress in [0, 1], units of the op's input; both ends are positive and finite.
+
+    Raises ValueError for an end that is not.
+    """
+
+    start: float
+    end: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("start", self.start), ("end", self.end)):
+            require_temperature(name, value)
+
+    def __call__(self, progress: float) -> float:
+        """The temperature at a share of training; progress beyond [0, 1] is held at the ends."""
+        return self.interpolate(min(max(progress, 0.0), 1.0))
+
+    def interpolate(self, progress: float) -> float:
+        """The temperature at a share of training in [0, 1]."""
+        raise NotImplementedError
+
+
+class Constant(Schedule):
+    """T = start."""
+
+    def interpolate(self, progress: float) -> float:  # noqa: D102
+        return self.start
+
+
+class Linear(Schedule):
+    """T = start + (end - start) p."""
+
+    def interpolate(self, progress: float) -> float:  # noqa: D102
+        return (1 - progress) * self.start + progress * self.end
+
+
+class Exponential(Schedule):
+    """T = start (end / start)^p."""
+
+    def interpolate(self, progress: float) -> float:  # noqa: D102
+        return self.start * (self.end / self.start) ** progress
+
+
+class Cosine(Schedule):
+    """T = end + (start - end) (1 + cos(pi p)) / 2."""
+
+    def interpolate(self, progress: float) -> float:  # noqa: D102
+        return self.end + (self.start - self.end) * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+SCHEDULES: dict[str, type[Schedule]] = {
+    "constant": Constant,
+    "linear": Linear,
+    "exponential": Exponential,
+    "cosine": Cosine,
+}
+
+
+def require_temperature(name: str, value: float | None) -> None:
+    """Raises ValueError unless the temperature is positive and finite: T -> 0 is hard, T = 0 is not a number."""
+    if value is None or not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a positive, finite number, got {value}; T divides, a smaller T is harder")

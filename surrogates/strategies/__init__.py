@@ -1,0 +1,1 @@
+"""Strategies: one way of getting past a hard op a file."""

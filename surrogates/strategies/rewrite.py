@@ -1,0 +1,32 @@
+"""Rewrite: change the computation so that the op is gone."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from surrogates.core import Op, Strategy
+
+
+@dataclass(frozen=True)
+class Rewrite(Strategy):
+    """Another computation's value and derivative, by the op's default rewrite or the one named by `form`.
+
+    Each rewrite is exact, exact almost everywhere, relaxed, or changes the objective; `kind` says which.
+    """
+
+    form: str | None = None
+    soft_forward: ClassVar[bool] = True
+
+    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:  # noqa: D102
+        return op.reading("rewrite", self.form)(*x, noise=noise)
+
+    def check(self, op: Op) -> None:  # noqa: D102
+        op.reading("rewrite", self.form)
+
+    def noisy(self, op: Op) -> bool:  # noqa: D102
+        return bool(op.reading("rewrite", self.form).noisy)  # type: ignore[attr-defined]
+
+    def kind(self, op: Op) -> str:
+        """How the rewrite of this op relates to it."""
+        return str(op.reading("rewrite", self.form).kind)  # type: ignore[attr-defined]

@@ -1,0 +1,33 @@
+"""Smooth surrogate."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from surrogates.core import Op, in_float32
+from surrogates.kernels import KERNELS, KernelName
+from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs
+
+
+@dataclass(frozen=True)
+class Smooth(Tempered):
+    """The smooth reading's value and derivative, T following its schedule; always evaluated hard.
+
+    Elementwise ops: the exact expectation E[hard(x + T e)] under `kernel`. Ops over a dim take no kernel.
+    """
+
+    kernel: KernelName | None = "logistic"
+    form: str | None = None
+    soft_forward: ClassVar[bool] = True
+
+    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:  # noqa: D102
+        kernel = KERNELS[self.kernel] if op.elementwise and self.kernel else None
+        return in_float32(op.reading("smooth", self.form), *x, kernel=kernel, T=T)
+
+    def check(self, op: Op) -> None:  # noqa: D102
+        check_smooth(op, self.kernel)
+        op.reading("smooth", self.form)
+
+    def uses(self, op: Op) -> frozenset[str]:  # noqa: D102
+        return smooth_knobs(op)

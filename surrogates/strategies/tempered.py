@@ -1,0 +1,48 @@
+"""What strategies with a temperature share: its schedule and the choice of a kernel."""
+
+from dataclasses import dataclass
+
+from surrogates.core import EmptyCell, Op, Strategy
+from surrogates.kernels import KERNELS
+from surrogates.schedules import SCHEDULES, ScheduleName, require_temperature
+
+
+@dataclass(frozen=True)
+class Tempered(Strategy):
+    """A strategy whose temperature follows a schedule from `temperature` to the floor `final_temperature`.
+
+    Raises ValueError for temperatures that are not positive and finite, or a schedule without its end.
+    """
+
+    temperature: float | None = 1.0
+    schedule: ScheduleName = "constant"
+    final_temperature: float | None = None
+
+    def __post_init__(self) -> None:
+        require_temperature("temperature", self.temperature)
+        if self.final_temperature is not None:
+            require_temperature("final_temperature", self.final_temperature)
+        if self.schedule != "constant" and self.final_temperature is None:
+            raise ValueError(f"schedule={self.schedule} needs final_temperature, the positive floor it ends at")
+
+    def temperature_at(self, progress: float) -> float:
+        """The scheduled temperature at a share of training."""
+        assert self.temperature is not None
+        end = self.temperature if self.final_temperature is None else self.final_temperature
+        return SCHEDULES[self.schedule](self.temperature, end)(progress)
+
+
+def check_smooth(op: Op, kernel: str | None) -> None:
+    """Raises EmptyCell if the op has no smooth reading, or none under this kernel."""
+    op.reading("smooth")
+    if not op.elementwise:
+        return
+    if kernel not in KERNELS:
+        raise EmptyCell(f"the smooth reading of {type(op).__name__} needs a kernel, one of: {', '.join(KERNELS)}")
+    if op.needs_mean and not KERNELS[kernel].has_mean:
+        raise EmptyCell(f"{type(op).__name__} is not bounded and kernel '{kernel}' has no mean: no expectation exists")
+
+
+def smooth_knobs(op: Op) -> frozenset[str]:
+    """The knobs that a smooth reading of this op uses."""
+    return frozenset({"temperature", "kernel"} if op.elementwise else {"temperature"})
