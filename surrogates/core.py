@@ -31,7 +31,7 @@ def graft(value: Tensor, carrier: Tensor) -> Tensor:
         difference = carrier - carrier.detach()
         difference = torch.where(carrier.detach().isfinite(), difference, torch.zeros_like(difference))
         return value.detach() + difference.to(value.dtype)
-    result: Tensor = _Graft.apply(value.detach(), carrier)  # type: ignore[no-untyped-call]
+    result: Tensor = _Graft.apply(value.detach(), carrier)
     return result
 
 
@@ -50,12 +50,12 @@ class _Graft(torch.autograd.Function):
         ctx.save_for_forward(carrier)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
         (carrier,) = ctx.saved_tensors
         return None, _where_finite(gradient.to(carrier.dtype), carrier)
 
     @staticmethod
-    def jvp(ctx: Any, _: Tensor | None, tangent: Tensor) -> Tensor:  # type: ignore[override]
+    def jvp(ctx: Any, _: Tensor | None, tangent: Tensor) -> Tensor:
         (carrier,) = ctx.saved_tensors
         return _where_finite(tangent, carrier).to(ctx.dtype)
 

@@ -39,7 +39,7 @@ def _evaluate(x: Tensor, T: Tensor | float, value: Curve, slope: Curve) -> Tenso
     temperature = torch.as_tensor(T, dtype=x.dtype, device=x.device)
     if torch.compiler.is_compiling():  # the compiler fuses the sum and recomputes it by itself
         return value(x, temperature)
-    result: Tensor = _Recomputed.apply(x, temperature, value, slope)  # type: ignore[no-untyped-call]
+    result: Tensor = _Recomputed.apply(x, temperature, value, slope)
     return result
 
 
@@ -57,11 +57,11 @@ class _Recomputed(torch.autograd.Function):
         ctx.save_for_forward(*inputs[:2])
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         return gradient * ctx.slope(*ctx.saved_tensors), None, None, None
 
     @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:  # type: ignore[override]
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
         result: Tensor = tangent * ctx.slope(*ctx.saved_tensors)
         return result
 
@@ -77,7 +77,7 @@ def _ladder(term: Curve, first: float, step: float, count: int, x: Tensor, T: Te
 
 
 def _split(x: Tensor) -> tuple[Tensor, Tensor]:
-    """floor(x) and the offset r in [-1/2, 1/2) from the step inside [floor(x), floor(x) + 1); r = 0 if x is infinite."""
+    """floor(x) and the offset r in [-1/2, 1/2) from the step in between; r = 0 if x is infinite."""
     n = torch.floor(x)
     return n, torch.nan_to_num(x - n, nan=0.5) - 0.5
 

@@ -57,20 +57,20 @@ class Logistic(Kernel):
 
     interquartile_range = 2 * math.log(3)
 
-    def cdf(self, u: Tensor) -> Tensor:  # noqa: D102
+    def cdf(self, u: Tensor) -> Tensor:
         return torch.sigmoid(u)
 
-    def density(self, u: Tensor) -> Tensor:  # noqa: D102
+    def density(self, u: Tensor) -> Tensor:
         s = torch.sigmoid(u.abs().neg_())  # sigmoid(u) (1 - sigmoid(u)) would cancel for large u
         return torch.addcmul(s, s, s, value=-1)
 
-    def ramp(self, u: Tensor) -> Tensor:  # noqa: D102
+    def ramp(self, u: Tensor) -> Tensor:
         return F.softplus(u, threshold=50)  # torch's default of 20 leaves an error of 2e-9
 
-    def quantile(self, p: Tensor) -> Tensor:  # noqa: D102
+    def quantile(self, p: Tensor) -> Tensor:
         return torch.logit(p)
 
-    def characteristic(self, w: Tensor) -> Tensor:  # noqa: D102
+    def characteristic(self, w: Tensor) -> Tensor:
         y = (math.pi * w.abs()).clamp(min=1e-9)
         return 2 * y * torch.exp(-y) / -torch.expm1(-2 * y)  # y / sinh(y)
 
@@ -80,19 +80,20 @@ class Normal(Kernel):
 
     interquartile_range = 2 * 0.6744897501960817
 
-    def cdf(self, u: Tensor) -> Tensor:  # noqa: D102
+    def cdf(self, u: Tensor) -> Tensor:
         return 0.5 * torch.erfc(u * -math.sqrt(0.5))
 
-    def density(self, u: Tensor) -> Tensor:  # noqa: D102
+    def density(self, u: Tensor) -> Tensor:
         return torch.exp(-0.5 * u * u) / math.sqrt(2 * math.pi)
 
-    def ramp(self, u: Tensor) -> Tensor:  # noqa: D102
+    def ramp(self, u: Tensor) -> Tensor:
         return _within(u, 40.0, lambda v: v * self.cdf(v) + self.density(v))  # inf * 0 outside
 
-    def quantile(self, p: Tensor) -> Tensor:  # noqa: D102
-        return torch.special.ndtri(p)
+    def quantile(self, p: Tensor) -> Tensor:
+        result: Tensor = torch.special.ndtri(p)
+        return result
 
-    def characteristic(self, w: Tensor) -> Tensor:  # noqa: D102
+    def characteristic(self, w: Tensor) -> Tensor:
         return torch.exp(-0.5 * w * w)
 
 
@@ -102,16 +103,16 @@ class Uniform(Kernel):
     interquartile_range = 1.0
     boxes = 1
 
-    def cdf(self, u: Tensor) -> Tensor:  # noqa: D102
+    def cdf(self, u: Tensor) -> Tensor:
         return F.hardtanh(0.5 * (u + 1), 0.0, 1.0)
 
-    def density(self, u: Tensor) -> Tensor:  # noqa: D102
+    def density(self, u: Tensor) -> Tensor:
         return torch.where(u.abs() < 1, 0.5, torch.zeros_like(u))
 
-    def ramp(self, u: Tensor) -> Tensor:  # noqa: D102
+    def ramp(self, u: Tensor) -> Tensor:
         return _within(u, 1.0, lambda v: 0.25 * (v + 1) ** 2)
 
-    def quantile(self, p: Tensor) -> Tensor:  # noqa: D102
+    def quantile(self, p: Tensor) -> Tensor:
         return 2 * p - 1
 
 
@@ -121,17 +122,17 @@ class Triangular(Kernel):
     interquartile_range = 2 - math.sqrt(2)
     boxes = 2
 
-    def cdf(self, u: Tensor) -> Tensor:  # noqa: D102
+    def cdf(self, u: Tensor) -> Tensor:
         c = F.hardtanh(u, -1.0, 1.0)
         return 0.5 + c - 0.5 * c * c.abs()
 
-    def density(self, u: Tensor) -> Tensor:  # noqa: D102
+    def density(self, u: Tensor) -> Tensor:
         return 1 - F.hardtanh(u, -1.0, 1.0).abs()
 
-    def ramp(self, u: Tensor) -> Tensor:  # noqa: D102
+    def ramp(self, u: Tensor) -> Tensor:
         return _within(u, 1.0, lambda v: 1 / 6 + 0.5 * v + 0.5 * v * v - v * v * v.abs() / 6)
 
-    def quantile(self, p: Tensor) -> Tensor:  # noqa: D102
+    def quantile(self, p: Tensor) -> Tensor:
         tail = 1 - torch.sqrt(2 * torch.minimum(p, 1 - p))
         return torch.where(p < 0.5, -tail, tail)
 
@@ -142,13 +143,13 @@ class Cauchy(Kernel):
     interquartile_range = 2.0
     has_mean = False
 
-    def cdf(self, u: Tensor) -> Tensor:  # noqa: D102
+    def cdf(self, u: Tensor) -> Tensor:
         return 0.5 + torch.atan(u) / math.pi
 
-    def density(self, u: Tensor) -> Tensor:  # noqa: D102
+    def density(self, u: Tensor) -> Tensor:
         return 1 / (math.pi * (1 + u * u))
 
-    def ramp(self, u: Tensor) -> Tensor:  # noqa: D102
+    def ramp(self, u: Tensor) -> Tensor:
         a = _magnitude(u)
         small = torch.where(a > 1, 1, a)
         angle = torch.where(a > 1, torch.atan(1 / torch.where(a > 1, a, 1)), math.pi / 2 - torch.atan(small))
@@ -157,7 +158,7 @@ class Cauchy(Kernel):
         )
         return torch.where(u > 0, u, 0) + (a * angle - log) / math.pi
 
-    def quantile(self, p: Tensor) -> Tensor:  # noqa: D102
+    def quantile(self, p: Tensor) -> Tensor:
         return torch.tan(math.pi * (p - 0.5))
 
 
@@ -167,18 +168,18 @@ class FastSigmoid(Kernel):
     interquartile_range = 2.0
     has_mean = False
 
-    def cdf(self, u: Tensor) -> Tensor:  # noqa: D102
+    def cdf(self, u: Tensor) -> Tensor:
         tail = 0.5 / (1 + _magnitude(u))
         return torch.where(u < 0, tail, 1 - tail)
 
-    def density(self, u: Tensor) -> Tensor:  # noqa: D102
+    def density(self, u: Tensor) -> Tensor:
         return 0.5 / (1 + u.abs()) ** 2
 
-    def ramp(self, u: Tensor) -> Tensor:  # noqa: D102
+    def ramp(self, u: Tensor) -> Tensor:
         a = _magnitude(u)
         return torch.where(u > 0, u, 0) - 0.5 * torch.log1p(a)
 
-    def quantile(self, p: Tensor) -> Tensor:  # noqa: D102
+    def quantile(self, p: Tensor) -> Tensor:
         return torch.where(p < 0.5, 1 - 0.5 / p, 0.5 / (1 - p) - 1)
 
 

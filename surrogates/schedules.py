@@ -35,28 +35,28 @@ class Schedule:
 class Constant(Schedule):
     """T = start."""
 
-    def interpolate(self, progress: float) -> float:  # noqa: D102
+    def interpolate(self, progress: float) -> float:
         return self.start
 
 
 class Linear(Schedule):
     """T = start + (end - start) p."""
 
-    def interpolate(self, progress: float) -> float:  # noqa: D102
+    def interpolate(self, progress: float) -> float:
         return (1 - progress) * self.start + progress * self.end
 
 
 class Exponential(Schedule):
     """T = start (end / start)^p."""
 
-    def interpolate(self, progress: float) -> float:  # noqa: D102
-        return self.start * (self.end / self.start) ** progress
+    def interpolate(self, progress: float) -> float:
+        return self.start * math.exp(progress * math.log(self.end / self.start))
 
 
 class Cosine(Schedule):
     """T = end + (start - end) (1 + cos(pi p)) / 2."""
 
-    def interpolate(self, progress: float) -> float:  # noqa: D102
+    def interpolate(self, progress: float) -> float:
         return self.end + (self.start - self.end) * 0.5 * (1 + math.cos(math.pi * progress))
 
 

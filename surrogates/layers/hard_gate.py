@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor
 
 from surrogates.component import Component
@@ -32,5 +33,5 @@ class HardGate(Component):
 
     def forward(self, values: Tensor, logits: Tensor) -> Tensor:
         """Each unit's chosen value."""
-        gate: Tensor = self.gate(logits.unflatten(1, (self.k, -1)))
-        return (values.unflatten(1, (self.k, -1)) * gate).sum(1)
+        gate: Tensor = self.gate(torch.unflatten(logits, 1, (self.k, -1)))
+        return (torch.unflatten(values, 1, (self.k, -1)) * gate).sum(1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor
 
 from surrogates.component import Component
@@ -31,5 +32,5 @@ class HardMax(Component):
 
     def forward(self, values: Tensor) -> Tensor:
         """The largest of each unit's k values."""
-        output: Tensor = self.max(values.unflatten(1, (self.k, -1)))
+        output: Tensor = self.max(torch.unflatten(values, 1, (self.k, -1)))
         return output

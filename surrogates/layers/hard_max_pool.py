@@ -13,8 +13,8 @@ from surrogates.ops.max import Max
 class HardMaxPool(Component):
     """max over windows of k (signals) or k x k (images), stride k: the only nonlinearity of its block.
 
-    (batch, width, n) to (batch, width, n // k), or (batch, width, h, w) to (batch, width, h // k, w // k); what does not
-    fill a window is left out, as torch's max pooling does.
+    (batch, width, n) to (batch, width, n // k), or (batch, width, h, w) to (batch, width, h // k, w // k); what
+    does not fill a window is left out, as in torch's max pooling.
     Raises ValueError for k below 2, and in forward for k larger than the input.
     """
 

@@ -45,6 +45,7 @@ class QuantizedActivation(Component):
         op = Quantize(bits, low, high)
         if range == "learned_step":
             self.step = nn.Parameter(torch.tensor(op.step))
+            self.steps = op.steps
             op = Quantize(bits, 0.0, float(op.steps), "strict")
         elif range == "learned_clip":
             self.clip = nn.Parameter(torch.tensor(float(high)))
@@ -68,12 +69,11 @@ class QuantizedActivation(Component):
     def calibrate(self, *x: Tensor) -> None:
         """Sets a learned step from the mean magnitude of a batch of pre-activations."""
         if self.range == "learned_step":
-            steps = self.quantize.op.steps  # type: ignore[union-attr]
-            self.step.data.copy_(2 * x[0].abs().mean() / math.sqrt(steps)).clamp_(min=SMALLEST)
+            self.step.data.copy_(2 * x[0].abs().mean() / math.sqrt(self.steps)).clamp_(min=SMALLEST)
 
     def _scaled(self, step: Tensor, x: Tensor) -> Tensor:
         count = x[0].numel() if len(x) else 1
-        return graft(step, step / math.sqrt(count * self.quantize.op.steps))  # type: ignore[union-attr]
+        return graft(step, step / math.sqrt(count * self.steps))
 
 
 def _positive(parameter: Tensor) -> Tensor:

@@ -23,19 +23,19 @@ class Abs(Op):
     tempered_proxy: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "left", "right")
 
-    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+    def hard(self, x: Tensor) -> Tensor:
         return torch.abs(x)
 
-    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
         at_kink = {"minimum_norm": x.detach(), "left": -x, "right": x}[rule]
         return torch.where(x > 0, x, torch.where(x < 0, -x, at_kink))
 
-    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return self.smooth(x, KERNELS["logistic"], T)
 
-    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return T * (kernel.ramp(x / T) + kernel.ramp(-x / T))
 
     @rewriting("exact")
-    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:  # noqa: D102
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return torch.relu(x) + torch.relu(-x)

@@ -26,18 +26,18 @@ class ArgMax(Op):
     elementwise: ClassVar[bool] = False
     tempered_proxy: ClassVar[bool] = True
 
-    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+    def hard(self, x: Tensor) -> Tensor:
         x = x.detach()
         one_hot = torch.zeros_like(x).scatter(self.dim, x.argmax(self.dim, keepdim=True), 1.0)
         return one_hot.masked_fill((x != x).any(self.dim, keepdim=True), math.nan)
 
-    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return flat(x)
 
-    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return self.smooth(x, None, T)
 
-    def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:  # noqa: D102
+    def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         top = torch.amax(x.detach(), self.dim, keepdim=True)
         finite = ~top.isinf()
         shifted = torch.where(finite, x - torch.where(finite, top, 0), 0)
@@ -45,5 +45,5 @@ class ArgMax(Op):
         return torch.where(finite, weights / weights.sum(self.dim, keepdim=True), self.hard(x))
 
     @rewriting("changes the objective")
-    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:  # noqa: D102
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return self.hard(x) * self.smooth(x, None, 1.0)

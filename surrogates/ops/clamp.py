@@ -31,18 +31,18 @@ class Clamp(Op):
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise ValueError(f"low and high must be finite with low < high, got low={self.low} and high={self.high}")
 
-    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+    def hard(self, x: Tensor) -> Tensor:
         return torch.clamp(x, self.low, self.high)
 
-    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
         above = x >= self.low if rule == "right" else x > self.low
         below = x <= self.high if rule == "left" else x < self.high
         return passing(x, above & below)
 
-    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return x
 
-    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         middle, half = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low)
         right = x >= middle
         sign = torch.where(right, 1.0, -1.0).to(x.dtype)
@@ -52,5 +52,5 @@ class Clamp(Op):
         return middle + sign * (half - torch.where(x.isinf(), 0, missing))
 
     @rewriting("exact")
-    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:  # noqa: D102
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return self.low + torch.relu((self.high - self.low) - torch.relu(self.high - x))

@@ -46,16 +46,16 @@ class Floor(Op):
         """Without bounds the expectation exists only for kernels with a mean."""
         return not self.bounded
 
-    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+    def hard(self, x: Tensor) -> Tensor:
         return torch.clamp(torch.floor(x / self.step) * self.step, self.low, self.high)
 
-    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return flat(x)
 
-    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return x
 
-    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         if self.bounded:
             count = round((self.high - self.low) / self.step)
             return self.low + self.step * bounded_stairs(x, kernel, T, self.low + self.step, self.step, count)
@@ -63,7 +63,7 @@ class Floor(Op):
         return stairs
 
     @rewriting("relaxed")
-    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:  # noqa: D102
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         shifted = x - 0.5 * self.step
         return torch.where(shifted < self.low, self.low, torch.where(shifted > self.high, self.high, shifted))
 

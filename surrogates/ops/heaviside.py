@@ -25,15 +25,15 @@ class Heaviside(Op):
         if not math.isfinite(self.zero):
             raise ValueError(f"zero must be finite, got {self.zero}")
 
-    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+    def hard(self, x: Tensor) -> Tensor:
         step = torch.heaviside(x.detach(), torch.full((), self.zero, dtype=x.dtype, device=x.device))
         return step.masked_fill(x != x, math.nan)
 
-    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return flat(x)
 
-    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return passing(0.5 * x, x.abs() <= 1)
 
-    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return kernel.cdf(x / T)

@@ -30,19 +30,19 @@ class Max(Op):
     tempered_proxy: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
-    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+    def hard(self, x: Tensor) -> Tensor:
         return torch.amax(x, self.dim)
 
-    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
         if rule == "first":
             return x.gather(self.dim, x.argmax(self.dim, keepdim=True)).squeeze(self.dim)
         tied = x == torch.amax(x, self.dim, keepdim=True)
         return torch.where(tied, x, 0).sum(self.dim) / tied.sum(self.dim)
 
-    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return self.smooth(x, None, T)
 
-    def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:  # noqa: D102
+    def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         top = torch.amax(x.detach(), self.dim, keepdim=True)
         finite = ~top.isinf()
         shifted = torch.where(finite, x - torch.where(finite, top, 0), 0)
@@ -50,7 +50,7 @@ class Max(Op):
         return top.squeeze(self.dim) + torch.where(finite.squeeze(self.dim), excess, 0)
 
     @rewriting("exact")
-    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:  # noqa: D102
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return self._fold(x, Maximum().rewrite)
 
     @rewriting("exact")

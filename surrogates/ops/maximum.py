@@ -26,23 +26,23 @@ class Maximum(Op):
     tempered_proxy: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
-    def hard(self, a: Tensor, b: Tensor) -> Tensor:  # noqa: D102
+    def hard(self, a: Tensor, b: Tensor) -> Tensor:
         return torch.maximum(a, b)
 
-    def subgradient(self, a: Tensor, b: Tensor, rule: str) -> Tensor:  # noqa: D102
+    def subgradient(self, a: Tensor, b: Tensor, rule: str) -> Tensor:
         if rule == "first":
             return torch.where(a >= b, a, b)
         return torch.where(a > b, a, torch.where(a < b, b, 0.5 * (a + b)))
 
-    def proxy(self, a: Tensor, b: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+    def proxy(self, a: Tensor, b: Tensor, T: Tensor | float) -> Tensor:
         return self.smooth(a, b, KERNELS["logistic"], T)
 
-    def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+    def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         difference = torch.where((a == b) & a.isinf(), 0, a - b)
         return b + T * kernel.ramp(difference / T)
 
     @rewriting("exact")
-    def rewrite(self, a: Tensor, b: Tensor, noise: None = None) -> Tensor:  # noqa: D102
+    def rewrite(self, a: Tensor, b: Tensor, noise: None = None) -> Tensor:
         return _where_finite(a + torch.relu(b - a), a, b)
 
     @rewriting("exact")

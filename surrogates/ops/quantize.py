@@ -19,7 +19,7 @@ class Quantize(Op):
     Shape (...), elementwise; 2^bits values, both ends among them. Jumps half-way between neighbours, where the
     derivative is 0 by definition; halves round to even multiples of the step.
     proxy: x inside [low, high], else constant: the mask is taken on the unrounded value, bounds included, or excluded
-    with `bounds="strict"` (as in LSQ, Esser et al. 2020, arXiv 1902.08153, and PACT, Choi et al. 2018, arXiv 1805.06085).
+    with `bounds="strict"` (as LSQ does, Esser et al. 2020, arXiv 1902.08153).
     smooth: E[quantize(x + T step e)], T in units of one step, every kernel; time grows with 2^bits, memory does not.
     rewrite: clamp(x + U(-step/2, step/2), low, high) (additive noise; Balle et al. 2017, arXiv 1611.01704), relaxed.
     Raises ValueError for bits outside 1 to 16 or a range that is empty or not finite.
@@ -46,7 +46,7 @@ class Quantize(Op):
         """The distance of neighbouring values, in units of x."""
         return (self.high - self.low) / self.steps
 
-    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+    def hard(self, x: Tensor) -> Tensor:
         return in_float32(self._nearest, x)
 
     def _nearest(self, x: Tensor) -> Tensor:
@@ -55,19 +55,19 @@ class Quantize(Op):
         value = torch.round(offset / self.step) * self.step
         return value + self.low if self.low else value
 
-    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return flat(x)
 
-    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         if self.bounds == "strict":
             return passing(x, (x > self.low) & (x < self.high))
         return passing(x, (x >= self.low) & (x <= self.high))
 
-    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         first = self.low + 0.5 * self.step
         return self.low + self.step * bounded_stairs(x, kernel, T * self.step, first, self.step, self.steps)
 
     @rewriting("relaxed", noisy=True)
-    def rewrite(self, x: Tensor, noise: Tensor) -> Tensor:  # noqa: D102
+    def rewrite(self, x: Tensor, noise: Tensor) -> Tensor:
         y = x + self.step * (noise - 0.5)
         return torch.where(y < self.low, self.low, torch.where(y > self.high, self.high, y))

@@ -23,18 +23,18 @@ class ReLU(Op):
     tempered_proxy: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "left", "right")
 
-    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+    def hard(self, x: Tensor) -> Tensor:
         return torch.relu(x)
 
-    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return passing(x, x >= 0 if rule == "right" else x > 0)
 
-    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return self.smooth(x, KERNELS["logistic"], T)
 
-    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return T * kernel.ramp(x / T)
 
     @rewriting("exact")
-    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:  # noqa: D102
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return torch.where(x.isinf(), torch.relu(x), 0.5 * (x + torch.abs(x)))

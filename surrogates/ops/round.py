@@ -23,18 +23,18 @@ class Round(Op):
 
     needs_mean: ClassVar[bool] = True
 
-    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+    def hard(self, x: Tensor) -> Tensor:
         return torch.round(x)
 
-    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return flat(x)
 
-    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return x
 
-    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return unbounded_stairs(x, kernel, T)
 
     @rewriting("relaxed", noisy=True)
-    def rewrite(self, x: Tensor, noise: Tensor) -> Tensor:  # noqa: D102
+    def rewrite(self, x: Tensor, noise: Tensor) -> Tensor:
         return x + (noise - 0.5)

@@ -25,17 +25,17 @@ class Sign(Op):
         if not math.isfinite(self.zero):
             raise ValueError(f"zero must be finite, got {self.zero}")
 
-    def hard(self, x: Tensor) -> Tensor:  # noqa: D102
+    def hard(self, x: Tensor) -> Tensor:
         sign = torch.sign(x)
         if self.zero != 0.0:
             sign = sign.masked_fill(x == 0, self.zero)
         return sign.masked_fill(x != x, math.nan)
 
-    def subgradient(self, x: Tensor, rule: str) -> Tensor:  # noqa: D102
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return flat(x)
 
-    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:  # noqa: D102
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return passing(x, x.abs() <= 1)
 
-    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:  # noqa: D102
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return 2 * kernel.cdf(x / T) - 1

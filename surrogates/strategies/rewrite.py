@@ -18,13 +18,13 @@ class Rewrite(Strategy):
     form: str | None = None
     soft_forward: ClassVar[bool] = True
 
-    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:  # noqa: D102
+    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         return op.reading("rewrite", self.form)(*x, noise=noise)
 
-    def check(self, op: Op) -> None:  # noqa: D102
+    def check(self, op: Op) -> None:
         op.reading("rewrite", self.form)
 
-    def noisy(self, op: Op) -> bool:  # noqa: D102
+    def noisy(self, op: Op) -> bool:
         return bool(op.reading("rewrite", self.form).noisy)  # type: ignore[attr-defined]
 
     def kind(self, op: Op) -> str:

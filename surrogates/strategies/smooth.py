@@ -21,13 +21,13 @@ class Smooth(Tempered):
     form: str | None = None
     soft_forward: ClassVar[bool] = True
 
-    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:  # noqa: D102
+    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         kernel = KERNELS[self.kernel] if op.elementwise and self.kernel else None
         return in_float32(op.reading("smooth", self.form), *x, kernel=kernel, T=T)
 
-    def check(self, op: Op) -> None:  # noqa: D102
+    def check(self, op: Op) -> None:
         check_smooth(op, self.kernel)
         op.reading("smooth", self.form)
 
-    def uses(self, op: Op) -> frozenset[str]:  # noqa: D102
+    def uses(self, op: Op) -> frozenset[str]:
         return smooth_knobs(op)

@@ -27,7 +27,7 @@ class StraightThrough(Tempered):
         if not self.width > 0:
             raise ValueError(f"width must be positive, got {self.width}")
 
-    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:  # noqa: D102
+    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         return graft(op.hard(*detached(x)), self.carry(op, *x, T=T))
 
     def carry(self, op: Op, *x: Tensor, T: Any) -> Tensor:
@@ -41,7 +41,7 @@ class StraightThrough(Tempered):
             return in_float32(op.smooth, *x, kernel=kernel, T=T)
         return in_float32(op.proxy, *x, T=T) if op.tempered_proxy else op.proxy(*x, T=T)
 
-    def check(self, op: Op) -> None:  # noqa: D102
+    def check(self, op: Op) -> None:
         if self.carrier == "own":
             op.reading("proxy")
         elif self.carrier == "smooth":
@@ -51,7 +51,7 @@ class StraightThrough(Tempered):
                 f"carrier '{self.carrier}' needs an op that keeps its one input's shape, not {type(op).__name__}"
             )
 
-    def uses(self, op: Op) -> frozenset[str]:  # noqa: D102
+    def uses(self, op: Op) -> frozenset[str]:
         if self.carrier == "smooth":
             return smooth_knobs(op)
         return frozenset({"temperature"} if self.carrier == "own" and op.tempered_proxy else ())

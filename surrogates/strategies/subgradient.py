@@ -18,10 +18,10 @@ class Subgradient(Strategy):
 
     rule: Literal["minimum_norm", "left", "right", "first"] = "minimum_norm"
 
-    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:  # noqa: D102
+    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         return graft(op.hard(*detached(x)), op.subgradient(*x, rule=self.rule))
 
-    def check(self, op: Op) -> None:  # noqa: D102
+    def check(self, op: Op) -> None:
         op.reading("subgradient")
         if self.rule not in op.rules:
             raise EmptyCell(
