@@ -1,0 +1,134 @@
+"""What a data set is: three fixed parts of tensors, checked once when they are put together."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class DataError(RuntimeError):
+    """The data set is absent, damaged or malformed; the message says what, where, and what would be right."""
+
+
+class Option(Protocol):
+    """What every module of `conf/data` offers: a frozen dataclass that knows its shapes before it loads."""
+
+    @property
+    def root(self) -> str | None:
+        """Folder of the files; None is `data` in the folder the program was started in."""
+
+    @property
+    def download(self) -> bool:
+        """Whether files that are absent or damaged are fetched."""
+
+    @property
+    def classes(self) -> int:
+        """Number of classes; labels are 0..classes-1."""
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one sample, channels first."""
+
+    def load(self) -> Dataset:
+        """Read the parts; raises DataError."""
+
+    def __hash__(self) -> int: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Samples `x` (N, *shape), float32, and their labels `y` (N,), int64. Shared between runs: do not write to them."""
+
+    x: Tensor
+    y: Tensor
+
+    def __len__(self) -> int:
+        return self.x.shape[0]
+
+    def batch(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """The samples (B, *shape) and labels (B,) at `index` (B,), an int64 tensor on the part's device."""
+        return self.x.index_select(0, index), self.y.index_select(0, index)
+
+    def to(self, device: torch.device | str) -> Part:
+        """The same part on `device`."""
+        return Part(self.x.to(device), self.y.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Three parts that depend on the data set alone, never on a run's seed.
+
+    Raises DataError if a part is empty, a shape or dtype is off, a sample is not finite or a label is not in
+    0..classes-1. Labels that some losses skip (-1, -100) are refused too: a batch of them has loss NaN.
+    """
+
+    name: str
+    classes: int
+    train: Part
+    val: Part
+    test: Part
+
+    def __post_init__(self) -> None:
+        for name, part in self.parts.items():
+            where = f"data set {self.name}, part {name}"
+            _check_samples(where, part, self.input_shape)
+            _check_labels(where, part, self.classes)
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """The parts by name: train, val, test."""
+        return {"train": self.train, "val": self.val, "test": self.test}
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one sample, channels first."""
+        return tuple(self.train.x.shape[1:])
+
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 (64 hex digits) of each part, over the bytes of x and then of y; computed once."""
+        return dict(self._hashes)
+
+    @cached_property
+    def _hashes(self) -> dict[str, str]:
+        return {name: _sha256(part.x, part.y) for name, part in self.parts.items()}
+
+    def to(self, device: torch.device | str) -> Dataset:
+        """The same data set on `device`."""
+        return Dataset(self.name, self.classes, *(part.to(device) for part in self.parts.values()))
+
+
+def _sha256(*tensors: Tensor) -> str:
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(tensor.cpu().contiguous().numpy().data)
+    return digest.hexdigest()
+
+
+def _check_samples(where: str, part: Part, shape: tuple[int, ...]) -> None:
+    x = part.x
+    if x.dtype != torch.float32 or x.dim() < 2 or tuple(x.shape[1:]) != shape:
+        raise DataError(
+            f"{where}: x is {x.dtype} {tuple(x.shape)}, should be torch.float32 (N, *shape) with shape {shape}"
+        )
+    if x.numel() == 0:
+        raise DataError(f"{where}: x has shape {tuple(x.shape)}; there should be at least one sample with one value")
+    if not torch.stack(x.aminmax()).isfinite().all():  # aminmax carries NaN, and needs no mask of the size of x
+        index = int((~x.isfinite()).reshape(len(x), -1).any(1).nonzero()[0])
+        values = x[index].flatten()
+        bad = float(values[~values.isfinite()][0])
+        raise DataError(f"{where}: sample {index} holds {bad}; every value should be finite")
+
+
+def _check_labels(where: str, part: Part, classes: int) -> None:
+    y = part.y
+    if y.dtype != torch.int64 or y.shape != part.x.shape[:1]:
+        raise DataError(f"{where}: y is {y.dtype} {tuple(y.shape)}, should be torch.int64 ({len(part)},)")
+    outside = (y < 0) | (y >= classes)
+    if outside.any():
+        index = int(outside.nonzero()[0])
+        raise DataError(f"{where}: label {int(y[index])} at index {index} should be in 0..{classes - 1}")
