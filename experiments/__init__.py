@@ -1,0 +1,1 @@
+"""Experiments: data, models, the training loop, tracking and evaluation."""

@@ -1,0 +1,69 @@
+"""What a person at the terminal sees: a progress bar, or plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+
+class Progress:
+    """A bar with loss, accuracy and gradient norm on a terminal; elsewhere a line an evaluation."""
+
+    def __init__(self, title: str, total: int, done: int) -> None:
+        self.title, self.total = title, total
+        self._bar: Any = None
+        self._shown: dict[str, float] = {}
+        if sys.stdout.isatty():
+            self._start_bar(done)
+
+    def _start_bar(self, done: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[numbers]}"),
+        )
+        self._bar = Bar(*columns)
+        self._task = self._bar.add_task(self.title, total=self.total, completed=done, numbers="")
+        self._bar.start()
+
+    def update(self, step: int, values: Mapping[str, float]) -> None:
+        """Shows a logged step."""
+        self._shown.update(values)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=step, numbers=self._numbers())
+        elif "accuracy/val" in values:
+            print(f"step {step:>{len(str(self.total))}}/{self.total}  {self._numbers()}", flush=True)
+
+    def _numbers(self) -> str:
+        shown = (("loss", "loss/train"), ("accuracy", "accuracy/val"), ("gradient", "grad_norm/total"))
+        return "  ".join(f"{name} {self._shown[tag]:.3g}" for name, tag in shown if tag in self._shown)
+
+    def note(self, text: str) -> None:
+        """A line above the bar."""
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+        else:
+            print(text, flush=True)
+
+    def close(self) -> None:
+        """Takes the bar down."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def table(rows: list[tuple[str, str]]) -> str:
+    """Two aligned columns; long cells are broken so that no line is wider than 80 characters."""
+    import textwrap
+
+    left = max(len(name) for name, _ in rows) + 2
+    lines = []
+    for name, cell in rows:
+        wrapped = textwrap.wrap(cell, 80 - left, break_long_words=False, break_on_hyphens=False) or [""]
+        lines += [f"{name if i == 0 else '':<{left}}{part}".rstrip() for i, part in enumerate(wrapped)]
+    return "\n".join(lines)

@@ -1,0 +1,67 @@
+"""Gradient norms by parameter: one batched norm, before clipping and after unscaling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+def norms(tensors: list[Tensor]) -> Tensor:
+    """2-norms of tensors of any dtype, device or layout, stacked on the first one's device in at least float32."""
+    if not tensors:
+        return torch.zeros(0)
+    dense = [_dense(tensor) for tensor in tensors]
+    device, dtype = dense[0].device, max((t.dtype for t in dense), key=lambda d: torch.finfo(d).bits)
+    return torch.stack([n.to(device, dtype) for n in torch._foreach_norm(dense)])
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    tensor = tensor.detach()
+    if tensor.is_sparse:
+        tensor = tensor.coalesce().values()
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+@dataclass
+class GradientRecord:
+    """Which parameters ever received a gradient, and which only ever one of exactly 0, at the logged steps."""
+
+    missing: set[str]
+    zero: set[str]
+
+    @classmethod
+    def of(cls, model: nn.Module) -> GradientRecord:
+        """A record in which nothing has happened yet."""
+        names = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+        return cls(set(names), set(names))
+
+    def update(self, by_parameter: Mapping[str, float]) -> None:
+        """Takes in one step's norms."""
+        self.missing -= by_parameter.keys()
+        self.zero -= {name for name, norm in by_parameter.items() if norm != 0}
+
+    @property
+    def never_trained(self) -> list[str]:
+        """Parameters that received no gradient at all."""
+        return sorted(self.missing)
+
+    @property
+    def only_zero(self) -> list[str]:
+        """Parameters that received a gradient, but never one other than 0."""
+        return sorted(self.zero - self.missing)
+
+
+def present_gradients(parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
+    """The gradients that are there, by parameter name."""
+    return {name: parameter.grad for name, parameter in parameters.items() if parameter.grad is not None}
+
+
+def total(by_parameter: Mapping[str, float]) -> float:
+    """The norm of all gradients together; NaN if there are none, because 0 would look like convergence."""
+    if not by_parameter:
+        return math.nan
+    return math.sqrt(sum(norm * norm for norm in by_parameter.values()))

@@ -1,0 +1,26 @@
+"""Initial weights from a generator of their own, so that equal seeds give every strategy the same ones."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import torch
+from torch import nn
+
+
+def stream(name: str, seed: int) -> torch.Generator:
+    """A generator for one use of randomness (`init`, ...) of a run; streams of one seed are independent."""
+    digest = hashlib.blake2b(f"{name}:{seed}".encode(), digest_size=8).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest, "little") >> 1)
+
+
+def initialise(model: nn.Module, seed: int) -> None:
+    """Draws every linear and conv layer anew, by torch's own rule: U(-1/sqrt(fan_in), 1/sqrt(fan_in))."""
+    generator = stream("init", seed)
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
+            bound = 1 / math.sqrt(module.weight[0].numel())
+            nn.init.uniform_(module.weight, -bound, bound, generator=generator)
+            if module.bias is not None:
+                nn.init.uniform_(module.bias, -bound, bound, generator=generator)

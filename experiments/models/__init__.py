@@ -1,0 +1,1 @@
+"""Models: small nets in which any component sits, one a file."""

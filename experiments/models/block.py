@@ -1,0 +1,44 @@
+"""One hidden layer of any model: a linear or conv layer a branch, and the component that joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from surrogates import Component
+
+
+class Block(nn.Module):
+    """branch layers, optional batch norm, component: (batch, in, ...) to (batch, width, ...).
+
+    `layer(outputs)` makes a branch's layer, `norm(outputs)` its batch norm or None; `inputs` is how many numbers one
+    pre-activation sees.
+    Raises ValueError if a branch needs more pre-activations for one activation than there are inputs.
+    """
+
+    def __init__(
+        self,
+        component: Component,
+        width: int,
+        inputs: int,
+        layer: Callable[[int], nn.Module],
+        norm: Callable[[int], nn.Module] | None,
+    ) -> None:
+        super().__init__()
+        self.branches = tuple(component.branches)
+        for branch, fan_in in component.branches.items():
+            if fan_in > inputs:
+                raise ValueError(
+                    f"component.k={fan_in} is larger than the {inputs} inputs of a unit; choose a smaller k"
+                )
+            outputs = fan_in * width
+            self.add_module(branch, layer(outputs))
+            self.add_module(f"{branch}_norm", norm(outputs) if norm else nn.Identity())
+        self.component = component
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The component over the branches' pre-activations."""
+        outputs = [self.get_submodule(f"{b}_norm")(self.get_submodule(b)(x)) for b in self.branches]
+        activation: Tensor = self.component(*outputs)
+        return activation

@@ -1,0 +1,56 @@
+"""A multilayer perceptron."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+
+from torch import Tensor, nn
+
+from experiments.models.block import Block
+from surrogates import Component, EmptyCell
+
+
+class MLP(nn.Module):
+    """depth blocks of `width` activations and a linear readout: (batch, *input_shape) to (batch, classes) logits.
+
+    `component()` makes one component a block. Raises ValueError for a width or depth below 1, EmptyCell for a component
+    that works on spatial dimensions.
+    """
+
+    def __init__(
+        self,
+        input_shape: tuple[int, ...],
+        classes: int,
+        component: Callable[[], Component],
+        width: int = 128,
+        depth: int = 2,
+        batch_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        require_at_least_one(width=width, depth=depth)
+        inputs = prod(input_shape)
+        blocks = []
+        for _ in range(depth):
+            part = component()
+            if part.needs_space:
+                raise EmptyCell(f"{type(part).__name__} pools over space, which an mlp has not; use model=cnn")
+            blocks.append(
+                Block(part, width, inputs, partial(nn.Linear, inputs), nn.BatchNorm1d if batch_norm else None)
+            )
+            inputs = width
+        self.blocks = nn.Sequential(*blocks)
+        self.readout = nn.Linear(inputs, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.readout(self.blocks(x.flatten(1)))
+        return logits
+
+
+def require_at_least_one(**sizes: int) -> None:
+    """Raises ValueError naming the first size below 1."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"model.{name} must be at least 1, got {size}")

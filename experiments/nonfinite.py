@@ -1,0 +1,70 @@
+"""Finding where a run became NaN or infinite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Diverged(Exception):
+    """A loss, gradient or parameter is not finite; the message names step, parameter and layer."""
+
+
+def is_finite(values: Tensor) -> bool:
+    """Whether all of a tensor's numbers are finite."""
+    return bool(values.isfinite().all())
+
+
+def diagnosis(
+    model: nn.Module,
+    x: Tensor,
+    step: int,
+    losses: list[float],
+    gradients: Mapping[str, float],
+    weights: Mapping[str, float],
+) -> str:
+    """What is not finite at the logged step `step`, in words; empty if all is well.
+
+    `losses` are those of the steps since the last logged one; gradients and weights are norms by parameter.
+    """
+    bad_steps = [step - len(losses) + 1 + i for i, loss in enumerate(losses) if not math.isfinite(loss)]
+    bad_weights = [name for name, norm in weights.items() if not math.isfinite(norm)]
+    bad_gradients = [name for name, norm in gradients.items() if not math.isfinite(norm)]
+    if not (bad_steps or bad_weights or bad_gradients):
+        return ""
+    parts = [f"training diverged by step {step}"]
+    if bad_steps:
+        parts.append(f"the loss is {losses[bad_steps[0] - step - 1]} from step {bad_steps[0]} on")
+    for what, names in (("parameter", bad_weights), ("gradient of", bad_gradients)):
+        if names:
+            parts.append(f"{what} {names[0]} is not finite (layer {names[0].rpartition('.')[0] or 'model'})")
+    layer = first_bad_layer(model, x)
+    if layer:
+        parts.append(f"the first layer whose output is not finite is {layer}")
+    return "; ".join(parts) + ". Lower optimizer.lr, set optimizer.clip_norm, or see debug=anomaly"
+
+
+def first_bad_layer(model: nn.Module, x: Tensor) -> str | None:
+    """The name of the first module, in order of the forward pass, whose output is not finite; None if all are."""
+    found: list[str] = []
+
+    def look(name: str) -> Any:
+        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+            if isinstance(output, Tensor) and not is_finite(output):
+                found.append(name)
+
+        return hook
+
+    leaves = {name: m for name, m in model.named_modules() if name and not any(m.children())}
+    hooks = [module.register_forward_hook(look(name)) for name, module in leaves.items()]
+    try:
+        with torch.no_grad():
+            model(x)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found[0] if found else None

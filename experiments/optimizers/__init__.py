@@ -1,0 +1,1 @@
+"""Optimizers: torch's, with clipping and a learning-rate schedule, one a file."""

@@ -1,0 +1,36 @@
+"""The settings of a run that belong to no group: the root keys of the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long, how often, where and how exactly a run trains.
+
+    Raises ValueError for a number out of range.
+    """
+
+    seed: int = 0  # of initial weights, batch order and noise; 0 is as good as any
+    max_steps: int = 1500  # optimizer steps
+    batch_size: int = 64  # samples
+    log_every: int = 10  # optimizer steps
+    eval_every: int = 100  # optimizer steps; evaluations also write a checkpoint
+    threads: int = 1  # of one operation; small models are slower with more
+    device: str = "cpu"  # cpu, cuda, cuda:0, ...
+    precision: Literal["float32", "float64", "bfloat16", "float16"] = "float32"  # the 16-bit ones by autocast
+    resume: Literal["auto", "never"] = "auto"  # continue a cut-off run of the same configuration, or start anew
+    overwrite: bool = False  # replace a finished run in the same folder
+    on_nonfinite: Literal["stop", "skip", "continue"] = "stop"  # a loss, gradient or parameter that is NaN or infinite
+    overfit_batches: int | None = None  # train on the first batches only, again and again
+    detect_anomaly: bool = False  # torch's anomaly detection: slow, names the forward line of a NaN gradient
+
+    def __post_init__(self) -> None:
+        for name in ("max_steps", "batch_size", "log_every", "eval_every", "threads", "overfit_batches"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed must be between 0 and 2^63 - 1, got {self.seed}")

@@ -1,0 +1,8 @@
+"""Trains one model, or with -m a sweep: `python train.py strategy=ste`. All choices: `python train.py --help`."""
+
+from pathlib import Path
+
+from experiments.cli import main
+
+if __name__ == "__main__":
+    main(Path(__file__).resolve().parent / "conf")
