@@ -1,0 +1,43 @@
+"""Files that are replaced whole or not at all, whenever the process or the machine stops."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+def temporary(path: Path) -> Path:
+    """Where the next content of `path` is put together: the same folder, so that the last step is a rename."""
+    return path.with_name(f".{path.name}.tmp")
+
+
+@contextmanager
+def replacing(path: Path, keep_as: Path | None = None) -> Iterator[BinaryIO]:
+    """A binary file that takes the place of `path` once the block has ended without an error.
+
+    `keep_as` is where a file that was at `path` goes first. On an error `path` stays as it was.
+    """
+    scratch = temporary(path)
+    try:
+        with open(scratch, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if keep_as is not None and path.exists():
+            os.replace(path, keep_as)
+        os.replace(scratch, path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":  # a folder cannot be opened elsewhere
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,67 @@
+"""Strict JSON: standard files whatever the numbers, by way of strings for those that are not finite."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from experiments.atomic_file import replacing
+
+
+def number(value: Any) -> float | None:
+    """Any single number as a float64, and "NaN", "Infinity", "-Infinity" back as theirs; None for anything else."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a tensor of several elements
+        return None
+
+
+def encode(value: Any, indent: int | None = None) -> str:
+    """`value` as ASCII JSON text with the keys in the order given; floats read back bit for bit.
+
+    Raises TypeError, naming the key, where a value is not a mapping, list, tuple, text, number, bool or None.
+    """
+    try:
+        return json.dumps(value, allow_nan=False, indent=indent)
+    except (TypeError, ValueError):
+        return json.dumps(_plain(value, "value"), allow_nan=False, indent=indent)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` to `path`, whole or not at all, as `encode` has it. Raises what `encode` raises."""
+    text = encode(value, indent=2) + "\n"
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def read_json(path: Path) -> Any:
+    """What the file holds; numbers that are not finite stay strings, for `number` to convert.
+
+    Raises ValueError, naming the file, where it is not JSON, and OSError where it cannot be read.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from error
+
+
+def _plain(value: Any, where: str) -> Any:
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else _name(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, f"{where}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    raise TypeError(f"{where} is a {kind}, which JSON cannot hold; give text, a number, a list or a mapping")
+
+
+def _name(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
