@@ -1,0 +1,67 @@
+"""What a folder that was just locked holds from before: nothing, a run, or somebody else's files."""
+
+from collections.abc import Collection, Mapping
+from importlib import import_module
+from typing import Any
+
+from experiments.atomic_file import temporary
+from experiments.flat_config import differences
+from experiments.run_errors import ConfigDiffers, FolderError, RunCutOff, RunOver
+from experiments.run_paths import RunPaths
+from experiments.run_status import INTERRUPTED, RUNNING, read_status
+from experiments.strict_json import write_json
+
+_ELSE = "overwrite=true replaces it, another hydra.run.dir leaves it alone"
+
+
+def earlier_run(run: RunPaths) -> dict[str, Any] | None:
+    """The status of the run in the folder, None where the folder is empty.
+
+    Raises FolderError where it has files and no run.
+    """
+    try:
+        status = read_status(run.path)
+    except ValueError as error:
+        raise FolderError(f"{error}; choose another hydra.run.dir") from error
+    if status is None:
+        ours = {run.lock.name, temporary(run.status).name}
+        foreign = sorted(file.name for file in run.path.iterdir() if file.name not in ours)
+        if foreign:
+            raise FolderError(f"{run.path} has files ({foreign[0]}, ...) but no run; choose another hydra.run.dir")
+    return status
+
+
+def refuse_other_config(
+    run: RunPaths, earlier: Mapping[str, Any], config_hash: str, config: Mapping[str, Any] | None, skip: Collection[str]
+) -> None:
+    """Raises ConfigDiffers, naming the keys, where the earlier run has another hash."""
+    if earlier["config_hash"] == config_hash:
+        return
+    try:
+        old = import_module("yaml").safe_load(run.config.read_text())  # imported by name, as it has no type hints
+        changes = differences(old, config, skip) if config is not None else []
+    except Exception as error:  # whatever is wrong with it, the refusal matters more
+        changes = [f"which keys is not known, {run.config.name} cannot be read ({type(error).__name__})"]
+    named = "; ".join(changes) or f"hash {earlier['config_hash']}, not {config_hash}"
+    raise ConfigDiffers(f"{run.path} holds a run of another configuration ({named}); {_ELSE}")
+
+
+def refuse_unless_resumable(run: RunPaths, earlier: Mapping[str, Any], resume: bool) -> None:
+    """Raises RunOver or, unless `resume`, RunCutOff."""
+    status = earlier["status"]
+    if status not in (RUNNING, INTERRUPTED):
+        last_line = str(earlier.get("error") or "").strip().rpartition("\n")[2].strip()
+        reason = f"{status}: {last_line}" if last_line else status
+        raise RunOver(f"{run.path} holds a run that is over ({reason}); {_ELSE}", status)
+    if not resume:
+        raise RunCutOff(f"{run.path} holds a run that was cut off ({status}); resume=auto goes on with it, {_ELSE}")
+
+
+def remove_run(run: RunPaths, earlier: Mapping[str, Any]) -> None:
+    """Remove the files of a run and nothing else; until that is done the folder counts as cut off."""
+    write_json(run.status, {**earlier, "status": INTERRUPTED, "error": "was being overwritten"})
+    for file in run.written():
+        file.unlink()
+    for folder in (run.checkpoints, run.hydra):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()

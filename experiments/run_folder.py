@@ -1,0 +1,114 @@
+"""A run folder, claimed by one process at a time, before anything in it is looked at or written."""
+
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from experiments.run_earlier import earlier_run, refuse_other_config, refuse_unless_resumable, remove_run
+from experiments.run_errors import FolderError as FolderError
+from experiments.run_errors import FolderInUse as FolderInUse
+from experiments.run_paths import RunPaths
+from experiments.run_status import RUNNING, STATUSES, timestamp
+from experiments.run_status import find_cut_off as find_cut_off
+from experiments.strict_json import write_json as write_json
+
+_GRACE = 0.05  # seconds; `run_status.is_alive`, asked by another process, holds the lock for an instant
+
+
+class RunFolder(RunPaths):
+    """A claimed folder; made by `claim`, free again after `release` or when the process has died.
+
+    `resumed` says whether it holds a cut-off run to go on with.
+    """
+
+    def __init__(self, path: str | Path, config_hash: str) -> None:
+        super().__init__(path)
+        self.config_hash = config_hash
+        self.resumed = False
+        self._started, self._earlier_seconds, self._clock = timestamp(), 0.0, time.monotonic()
+        self._lock = FileLock(self.lock, thread_local=False)
+
+    @classmethod
+    def claim(
+        cls,
+        path: str | Path,
+        config_hash: str,
+        resume: bool,
+        overwrite: bool,
+        config: Mapping[str, Any] | None = None,
+        not_hashed: Collection[str] = (),
+    ) -> "RunFolder":
+        """Lock the folder, make sure that this run may have it, and write RUNNING.
+
+        Right is an empty folder, with `resume` one with a cut-off run of this hash, with `overwrite` one with any run
+        that nobody is at. All else raises a FolderError; `config` less the keys `not_hashed` lets it name differences.
+        """
+        folder = cls(path, config_hash)
+        folder._take_lock()
+        try:
+            earlier = earlier_run(folder)
+            if earlier is not None and overwrite:
+                remove_run(folder, earlier)
+            elif earlier is not None:
+                refuse_other_config(folder, earlier, config_hash, config, not_hashed)
+                refuse_unless_resumable(folder, earlier, resume)
+                folder._go_on(earlier)
+            folder.write_status(RUNNING)
+            return folder
+        except BaseException:
+            folder._give_up()
+            raise
+
+    def write_status(self, status: str, error: str | None = None, **more: Any) -> None:
+        """Write `status.json`; `seconds` is the time that all sessions of the run took together.
+
+        Written again as RUNNING now and then, the time of a session that gets killed is not lost.
+        Raises ValueError for an unknown status, RuntimeError after `release`.
+        """
+        if status not in STATUSES:
+            raise ValueError(f"status {status!r} is none of {', '.join(STATUSES)}")
+        if not self._lock.is_locked:
+            raise RuntimeError(f"{self.path} was released; only a claimed folder may be written to")
+        record = {
+            "status": status,
+            "config_hash": self.config_hash,
+            "started": self._started,
+            "ended": None if status == RUNNING else timestamp(),
+            "seconds": round(self._earlier_seconds + time.monotonic() - self._clock, 3),
+            "error": error,
+        }
+        write_json(self.status, {**record, **more})
+
+    def release(self) -> None:
+        """Let others have the folder. A run that is still RUNNING counts as cut off from here on."""
+        self._lock.release()
+
+    def __enter__(self) -> "RunFolder":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
+
+    def _take_lock(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock_is_new = not self.lock.exists()
+            self._lock.acquire(timeout=_GRACE, poll_interval=_GRACE / 5)
+        except Timeout as error:
+            raise FolderInUse(f"{self.path} is in use by a live run; wait, or choose another hydra.run.dir") from error
+        except OSError as error:
+            reason = f"cannot be made or locked ({error.strerror})"
+            raise FolderError(f"{self.path} {reason}; choose another hydra.run.dir") from error
+
+    def _give_up(self) -> None:
+        if self._lock_is_new and not self.status.exists():  # leave no trace in somebody else's folder
+            self.lock.unlink(missing_ok=True)
+        self.release()
+
+    def _go_on(self, earlier: Mapping[str, Any]) -> None:
+        self.resumed = True
+        self._started = str(earlier["started"])
+        self._earlier_seconds = float(earlier["seconds"])

@@ -1,0 +1,80 @@
+"""`status.json` and the lock: together they say whether a run is alive, over, or was cut off."""
+
+import os
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from experiments.run_paths import RunPaths
+from experiments.strict_json import read_json
+
+RUNNING, DONE, FAILED, INTERRUPTED, NOT_APPLICABLE = STATUSES = (
+    "RUNNING",
+    "DONE",
+    "FAILED",
+    "INTERRUPTED",
+    "NOT_APPLICABLE",
+)
+
+
+def timestamp() -> str:
+    """Now, in UTC; the text sorts by time."""
+    return datetime.now(timezone.utc).isoformat(timespec="microseconds")
+
+
+def read_status(path: str | Path) -> dict[str, Any] | None:
+    """What `status.json` in the folder `path` holds, None where there is none.
+
+    Raises ValueError, naming the file, where it is not the status of a run.
+    """
+    file = RunPaths(path).status
+    if not file.exists():
+        return None
+    status = read_json(file)
+    if not isinstance(status, dict) or status.get("status") not in STATUSES or "config_hash" not in status:
+        raise ValueError(f"{file} is not the status of a run; that has a status of {', '.join(STATUSES)}")
+    return status
+
+
+def is_alive(path: str | Path) -> bool:
+    """Whether a process holds the lock of the run folder `path`."""
+    lock = RunPaths(path).lock
+    if not lock.exists():
+        return False
+    probe = FileLock(lock, timeout=0)
+    try:
+        probe.acquire()
+    except (Timeout, PermissionError):  # what may not be locked here cannot be continued here either
+        return True
+    probe.release()
+    return False
+
+
+def is_cut_off(path: str | Path) -> bool:
+    """Whether `path` holds a run that ended before it was over: INTERRUPTED, or RUNNING with nobody at it."""
+    status = read_status(path)
+    return status is not None and status["status"] in (RUNNING, INTERRUPTED) and not is_alive(path)
+
+
+def run_folders(root: str | Path) -> Iterator[Path]:
+    """All run folders under `root`, itself included, sorted; there are none inside a run folder."""
+    for folder, folders, files in os.walk(root):
+        folders[:] = [] if RunPaths(folder).status.name in files else sorted(name for name in folders if name[0] != ".")
+        if RunPaths(folder).status.name in files:
+            yield Path(folder)
+
+
+def find_cut_off(root: str | Path, config_hash: str) -> Path | None:
+    """The cut-off run of that configuration under `root` that was started last; None where there is none."""
+    found = []
+    for folder in run_folders(root):
+        try:
+            status = read_status(folder)
+        except ValueError:  # somebody else's status.json
+            continue
+        if status is not None and status["config_hash"] == config_hash and is_cut_off(folder):
+            found.append((str(status.get("started")), folder))
+    return max(found)[1] if found else None
