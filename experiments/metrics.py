@@ -1,0 +1,112 @@
+"""`metrics.jsonl`: one strict JSON object a logged step, the source of truth for every curve and table."""
+
+import json
+import logging
+import operator
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from experiments.strict_json import encode, number
+
+_log = logging.getLogger(__name__)
+
+
+class MetricsLog:
+    """Appends to `path`; a line that was written survives the death of the process.
+
+    `resume_at` is the step of the checkpoint that the run goes on from: lines of later steps, which will be written
+    again, and a half-written last line go. None starts an empty file.
+    A value that is not a single number is left out and counted in `skipped`: a curve never stops a training.
+    Raises FileNotFoundError where there is nothing to resume, ValueError where the file is damaged before its end.
+    """
+
+    def __init__(self, path: Path, resume_at: int | None = None) -> None:
+        self.skipped: Counter[str] = Counter()
+        self._last_step, size = (-1, 0) if resume_at is None else _kept(path, resume_at)
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by `close`)
+        self._file.truncate(size)
+
+    def write(self, step: int, values: Mapping[str, Any]) -> None:
+        """Append the values by tag, in the order given, as float64.
+
+        Raises ValueError where `step` is not after the last one: all tags of one step go into one call.
+        Raises TypeError where it is not a whole number.
+        """
+        step = operator.index(step)
+        if step <= self._last_step:
+            raise ValueError(f"{self._file.name}: step {step} after step {self._last_step}; log each step once")
+        if "step" in values:
+            raise ValueError(f"{self._file.name}: 'step' is the key of the step itself; give the tag another name")
+        record: dict[str, float] = {"step": step}
+        for tag, value in values.items():
+            converted = number(value)
+            if converted is None:
+                self._skip(step, tag, value)
+            else:
+                record[tag] = converted
+        self._file.write(f"{encode(record)}\n".encode())
+        self._last_step = step
+
+    def sync(self) -> None:
+        """Put all lines on the disk itself; call it before a checkpoint is published."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file; more calls do nothing."""
+        self._file.close()
+
+    def _skip(self, step: int, tag: str, value: Any) -> None:
+        if not self.skipped[tag]:
+            _log.warning("%s at step %d is left out: %s is not one number", tag, step, type(value).__name__)
+        self.skipped[tag] += 1
+
+
+def read_metrics(path: Path) -> list[dict[str, float]]:
+    """The logged steps, non-finite numbers as floats again; a half-written last line is left out.
+
+    Raises ValueError, naming the line, where the file is damaged before its end.
+    """
+    return [record for record, _ in _records(path)]
+
+
+def last_values(records: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The last value by tag, the tags in the order of their first appearance."""
+    last: dict[str, float] = {}
+    for record in records:
+        last.update(record)
+    last.pop("step", None)
+    return last
+
+
+def _records(path: Path) -> Iterator[tuple[dict[str, float], int]]:
+    """Each record with the size of the file up to its end, in bytes."""
+    size = 0
+    with open(path, "rb") as file:
+        for index, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):  # the writer died inside this line
+                return
+            size += len(line)
+            yield _record(line, f"{path}, line {index}"), size
+
+
+def _record(line: bytes, where: str) -> dict[str, float]:
+    try:
+        parsed = json.loads(line)
+        values = {tag: float(value) for tag, value in parsed.items() if tag != "step"}
+        return {"step": int(parsed["step"]), **values}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{where} is damaged ({error!r}); a line is an object with a step and numbers") from error
+
+
+def _kept(path: Path, resume_at: int) -> tuple[int, int]:
+    last_step, kept = -1, 0
+    for record, size in _records(path):
+        if record["step"] > resume_at:
+            break
+        last_step, kept = int(record["step"]), size
+        if last_step == resume_at:  # what follows goes, damaged or not
+            break
+    return last_step, kept
