@@ -1,0 +1,182 @@
+"""Checkpoints: whole or refused by name, the one before kept, plain data only."""
+
+import collections
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from experiments.checkpoint import CheckpointError, load, load_latest, save
+
+ROOT = Path(__file__).parents[1]
+
+
+def state(step, size=100):
+    model = torch.nn.Linear(size, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    model(torch.ones(1, size)).sum().backward()
+    optimizer.step()
+    return {
+        "step": step,
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "torch_rng": torch.get_rng_state(),
+        "python_rng": random.getstate(),
+        "best": {"accuracy/val": float("-inf"), "step": None},
+        "config": OmegaConf.to_container(OmegaConf.create({"optimizer": {"lr": 0.1}, "seeds": [0, 1]})),
+        "dtype": torch.float32,
+    }
+
+
+def assert_equal(left, right):
+    assert type(left) is type(right)
+    if isinstance(left, torch.Tensor):
+        assert torch.equal(left, right)
+    elif isinstance(left, dict):
+        assert list(left) == list(right)
+        for key in left:
+            assert_equal(left[key], right[key])
+    elif isinstance(left, (list, tuple)):
+        assert len(left) == len(right)
+        for pair in zip(left, right, strict=True):
+            assert_equal(*pair)
+    else:
+        assert left == right
+
+
+def test_a_state_comes_back_the_same(tmp_path):
+    path = tmp_path / "check points μ" / "best.pt"
+    saved = state(7)
+    save(path, saved)
+    assert_equal(load(path), saved)
+    assert [file.name for file in path.parent.iterdir()] == ["best.pt"]
+
+
+def test_case_I05_torch_load_with_its_defaults_reads_every_kind_of_file(tmp_path):
+    """The part of what is written: last, previous and best."""
+    for step in (1, 2):
+        save(tmp_path / "last.pt", state(step))
+    save(tmp_path / "best.pt", state(1))
+    steps = {file.stem: torch.load(file)["step"] for file in tmp_path.iterdir()}
+    assert steps == {"last": 2, "previous": 1, "best": 1}
+    assert zipfile.ZipFile(tmp_path / "last.pt").testzip() is None
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (OmegaConf.create({"a": 1}), "omegaconf.dictconfig.DictConfig"),
+        (np.float64(1.0), "numpy.float64"),
+        (np.random.get_state(), "numpy.ndarray"),
+        (np.zeros(3), "numpy.ndarray"),
+        (pathlib.Path("x"), "pathlib.PosixPath"),
+        (collections.deque([1]), "collections.deque"),
+        (collections.defaultdict(int), "collections.defaultdict"),
+        (torch.nn.Linear(1, 1), "torch.nn.modules.linear.Linear"),
+        ({np.int64(3): 1}, "a key of type numpy.int64"),
+        ({1, frozenset()}, "builtins.frozenset"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_case_I05_what_torch_would_refuse_to_load_is_not_saved(tmp_path, value, named):
+    """The part of the schema: the key is named, nothing is written."""
+    with pytest.raises(TypeError) as refusal:
+        save(tmp_path / "last.pt", {"step": 1, "best": [{"metric": value}]})
+    assert str(refusal.value).startswith("state['best'][0]['metric']")
+    assert named in str(refusal.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def damaged(content):
+    """Names of faults with a file that has each."""
+    yield "is empty", b""
+    for share in (0.01, 0.5, 0.9):
+        yield "is cut short", content[: int(len(content) * share)]
+    yield "is cut short", content[:-1]
+    for place in [*range(0, len(content), 997), len(content) - 20]:
+        yield "", content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :]
+    yield "damaged", content[:4000] + bytes(512) + content[4512:]
+    yield "not written by hardgrad", b"\x80\x04K\x01."
+    yield "format 2", content.replace(b"format=1 ", b"format=2 ")
+
+
+def test_case_I04_a_file_that_is_not_whole_is_refused_by_name(tmp_path):
+    """The part of loading: cut short, flipped bits, empty, foreign, newer, missing."""
+    path = tmp_path / "best.pt"
+    save(path, state(1))
+    faults = list(damaged(path.read_bytes()))
+    assert len(faults) > 10
+    for fault, content in faults:
+        path.write_bytes(content)
+        with pytest.raises(CheckpointError) as refusal:
+            load(path)
+        assert str(refusal.value).startswith(f"{path} ")
+        assert fault in str(refusal.value)
+    with pytest.raises(CheckpointError, match=r"none\.pt cannot be read: No such file"):
+        load(tmp_path / "none.pt")
+    torch.save({"step": 1}, path)
+    with pytest.raises(CheckpointError, match="not written by hardgrad"):
+        load(path)
+
+
+def test_case_I04_the_one_before_is_used_and_the_bad_file_named(tmp_path, caplog):
+    """The part of falling back."""
+    assert load_latest(tmp_path) is None
+    save(tmp_path / "last.pt", state(1))
+    save(tmp_path / "last.pt", state(2))
+    assert load_latest(tmp_path)["step"] == 2
+    assert not caplog.records
+    (tmp_path / "last.pt").write_bytes((tmp_path / "last.pt").read_bytes()[:1000])
+    assert load_latest(tmp_path)["step"] == 1
+    assert f"{tmp_path / 'last.pt'} is cut short" in caplog.text
+    save(tmp_path / "last.pt", state(3))  # does not let the damaged file push out the good one
+    assert load(tmp_path / "previous.pt")["step"] == 1
+    assert load_latest(tmp_path)["step"] == 3
+    (tmp_path / "last.pt").unlink()
+    assert load_latest(tmp_path)["step"] == 1
+    for name in ("last.pt", "previous.pt"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(CheckpointError, match=r"last\.pt is empty; .*previous\.pt is empty"):
+        load_latest(tmp_path)
+
+
+def test_case_I04_a_save_that_fails_leaves_the_files_as_they_were(tmp_path, monkeypatch):
+    """The part of a full disk."""
+    save(tmp_path / "last.pt", state(1))
+    save(tmp_path / "last.pt", state(2))
+    monkeypatch.setattr("os.fsync", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        save(tmp_path / "last.pt", state(3))
+    assert {file.stem: load(file)["step"] for file in tmp_path.iterdir()} == {"last": 2, "previous": 1}
+
+
+def test_case_I04_killed_while_saving(tmp_path):
+    """The part of SIGKILL: at whatever moment, a checkpoint no older than the last announced one can be loaded."""
+    code = """
+import sys, torch
+from pathlib import Path
+from experiments.checkpoint import save
+for step in range(10_000):
+    save(Path(sys.argv[1]) / "last.pt", {"step": step, "ballast": torch.full((2_000_000,), float(step))})
+    print(step, flush=True)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    for trial in range(4):
+        shutil.rmtree(tmp_path)
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        time.sleep(0.05 + 0.037 * trial)
+        process.kill()
+        announced = [0, *map(int, process.communicate()[0].split())][-1]
+        loaded = load_latest(tmp_path)
+        assert loaded["step"] in (announced, announced + 1)
+        assert (loaded["ballast"] == loaded["step"]).all()
