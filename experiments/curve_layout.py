@@ -1,0 +1,49 @@
+"""The custom-scalars dashboard: a chart holds one curve of all selected runs, so that strategies lie side by side."""
+
+from typing import Any
+
+_LAYOUT: dict[str, dict[str, list[str]]] = {
+    "strategies": {
+        "training loss": ["loss/train"],
+        "validation loss, hard": ["loss/val"],
+        "validation accuracy, hard": ["accuracy/val"],
+        "test accuracy, hard": ["accuracy/test"],
+        "gradient norm, before clipping": ["grad_norm/total"],
+        "temperature": ["temperature"],
+        "learning rate": ["lr"],
+    },
+    "hard and soft": {
+        "validation loss": ["loss/val", "loss/val_soft"],
+        "validation accuracy": ["accuracy/val", "accuracy/val_soft"],
+    },
+    "operation": {
+        "gradient norm at its input": ["op/.+/grad_in_norm"],
+        "gradient norm at its output": ["op/.+/grad_out_norm"],
+        "share of inputs with gradient zero": ["op/.+/zero_gradient_fraction"],
+        "share of saturated inputs": ["op/.+/saturated_fraction"],
+        "share of outputs that flipped": ["op/.+/flip_rate"],
+    },
+}
+
+
+def layout_summary() -> Any:
+    """The layout as TensorBoard stores it; equal layouts of many runs are shown once."""
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.compat.proto.tensor_pb2 import TensorProto
+    from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+    from tensorboard.plugins.custom_scalar import layout_pb2, metadata
+
+    layout = layout_pb2.Layout(
+        category=[
+            layout_pb2.Category(title=title, chart=[_chart(layout_pb2, name, tags) for name, tags in charts.items()])
+            for title, charts in _LAYOUT.items()
+        ]
+    )
+    content = TensorProto(dtype="DT_STRING", string_val=[layout.SerializeToString()], tensor_shape=TensorShapeProto())
+    kind = metadata.create_summary_metadata()
+    return Summary(value=[Summary.Value(tag=metadata.CONFIG_SUMMARY_TAG, metadata=kind, tensor=content)])
+
+
+def _chart(layout_pb2: Any, name: str, tags: list[str]) -> Any:
+    patterns = [f"^{tag}$" for tag in tags]  # TensorBoard matches prefixes
+    return layout_pb2.Chart(title=name, multiline=layout_pb2.MultilineChartContent(tag=patterns))

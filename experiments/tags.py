@@ -1,0 +1,28 @@
+"""Tags of curves: ASCII, `group/name`, the same in every run; free text goes in and comes out unchanged."""
+
+import re
+from urllib.parse import quote, unquote
+
+_TAG = re.compile(r"[A-Za-z0-9_.~%-]+(/[A-Za-z0-9_.~%-]+)*")
+
+
+def tag(*parts: str) -> str:
+    """`tag("op", layer, "flip_rate")` as `op/<layer>/flip_rate`; whatever is not a letter, digit or `_.-~` becomes %XX.
+
+    Raises ValueError where a part is empty, or where there is none.
+    """
+    if not parts or not all(parts):
+        raise ValueError(f"tag{parts!r} has an empty part; a tag is group/name, for instance loss/train")
+    return "/".join(quote(part, safe="", errors="surrogatepass") for part in parts)
+
+
+def tag_parts(name: str) -> tuple[str, ...]:
+    """The parts that `tag` was given."""
+    return tuple(unquote(part, errors="surrogatepass") for part in name.split("/"))
+
+
+def check_tag(name: str) -> str:
+    """`name` itself. Raises ValueError where `tag` could not have made it."""
+    if not _TAG.fullmatch(name):
+        raise ValueError(f"{name!r} is not a tag; make one with experiments.tags.tag(group, name)")
+    return name

@@ -1,0 +1,318 @@
+"""The event files, as TensorBoard itself reads them: asked through its own HTTP interface, without a network."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tensorboard import default, program
+from tensorboard.backend import application
+from werkzeug.test import Client
+
+from experiments.metrics import MetricsLog, read_metrics
+from experiments.tags import tag, tag_parts
+from experiments.tensorboard import CurveWriter
+
+ROOT = Path(__file__).parents[1]
+METRICS = ["loss/val", "accuracy/val"]
+COLUMNS = ["strategy", "strategy.temperature", "optimizer.lr"]
+STATUSES = ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNING"]
+
+
+class Board:
+    """TensorBoard over a log folder, read once, or with its own fast loader, which keeps on reading."""
+
+    def __init__(self, folder, fast=False):
+        board = program.TensorBoard(plugins=default.get_plugins())
+        loader = (
+            ["--load_fast=true"] if fast else ["--load_fast=false", "--reload_interval=0", "--reload_task=blocking"]
+        )
+        board.configure(argv=["tensorboard", f"--logdir={folder}", *loader, "--samples_per_plugin=scalars=100000"])
+        provider, multiplexer = board._make_data_provider()
+        flags, plugins, assets = board.flags, board.plugin_loaders, board.assets_zip_provider
+        self.client = Client(application.TensorBoardWSGIApp(flags, plugins, provider, assets, multiplexer))
+
+    def get(self, route, **query):
+        answer = self.client.get(f"/data/{route}", query_string=query)
+        assert answer.status_code == 200, answer.get_data(as_text=True)
+        return json.loads(answer.get_data(as_text=True), parse_constant=pytest.fail)
+
+    def curve(self, run, name):
+        return {step: value for _, step, value in self.points(run, name)}
+
+    def points(self, run, name):
+        return self.get("plugin/scalars/scalars", run=run, tag=name)
+
+    def rows(self):
+        question = {"allowedStatuses": STATUSES, "startIndex": 0, "sliceSize": 1000, "colParams": []}
+        answer = self.client.post("/data/plugin/hparams/session_groups", json=question)
+        return json.loads(answer.get_data(as_text=True), parse_constant=pytest.fail)["sessionGroups"]
+
+    def columns(self):
+        answer = self.client.post("/data/plugin/hparams/experiment", json={"experimentName": "", "hparamsLimit": 1000})
+        return [info["name"] for info in answer.json["hparamInfos"]]
+
+
+def write_run(folder, config, steps=range(3), success=True, purge_step=None, group="g", offset=0.0):
+    writer = CurveWriter(folder, config, METRICS, group, purge_step, COLUMNS)
+    for step in steps:
+        loss = step + offset
+        writer.scalars(step, {"loss/train": loss, "loss/val": loss, "loss/val_soft": loss, "accuracy/val": 0.5})
+    writer.close(success)
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """Two strategies, two seeds each, with keys of their own."""
+    root = tmp_path_factory.mktemp("runs μ [1]")
+    for seed in (0, 1):
+        ste = {"strategy": "ste", "optimizer": {"lr": 0.1}, "seed": seed}
+        write_run(root / f"ste/seed={seed}", ste, group="ste", offset=seed)
+        smooth = {"strategy": {"temperature": None, "schedule": [1, 0.5]}, "optimizer": {"lr": 0.1}, "bits": True}
+        write_run(root / f"smooth/seed={seed}", smooth, group="smooth", offset=seed)
+    return root, Board(root)
+
+
+def test_case_H01_a_training_run_is_one_run(sweep):
+    """All of it: no run is added by the hyperparameters."""
+    root, board = sweep
+    runs = ["smooth/seed=0", "smooth/seed=1", "ste/seed=0", "ste/seed=1"]
+    assert sorted(board.get("runs")) == runs
+    assert sorted(board.get("plugin/scalars/tags")) == runs
+    assert board.curve("ste/seed=1", "loss/val") == {0: 1.0, 1: 2.0, 2: 3.0}
+    assert all(len(list((root / run).iterdir())) == 1 for run in runs)
+
+
+def test_each_run_is_one_row_with_its_metrics_and_seeds_share_a_group(sweep):
+    _, board = sweep
+    groups = {group["name"]: group for group in board.rows()}
+    assert sorted(groups) == ["smooth", "ste"]
+    sessions = groups["ste"]["sessions"]
+    assert [session["name"] for session in sessions] == ["ste/seed=0", "ste/seed=1"]
+    assert [session["status"] for session in sessions] == ["STATUS_SUCCESS"] * 2
+    values = [{metric["name"]["tag"]: metric["value"] for metric in session["metricValues"]} for session in sessions]
+    assert values == [{"loss/val": 2.0, "accuracy/val": 0.5}, {"loss/val": 3.0, "accuracy/val": 0.5}]
+    (mean,) = [metric["value"] for metric in groups["ste"]["metricValues"] if metric["name"]["tag"] == "loss/val"]
+    assert mean == 2.5
+
+
+def test_case_H02_any_configuration_gives_a_row(tmp_path):
+    """All of it but OmegaConf nodes, which have no business here: None, lists, odd numbers and text."""
+    config = {
+        "none": None,
+        "list": [1, {"a": None}],
+        "nan": math.nan,
+        "infinite": math.inf,
+        "big": 2**60,
+        "numpy": np.float64(0.5),
+        "path": tmp_path,
+        "text": "a,b=μ \ud800",
+        "empty": {},
+        "deep": {"er": {"flag": False, "lr": 1e-5}},
+        "seed": 3,
+    }
+    write_run(tmp_path / "run", config)
+    (group,) = Board(tmp_path).rows()
+    assert group["hparams"] == {
+        "strategy": "n/a",
+        "strategy.temperature": "n/a",
+        "optimizer.lr": "n/a",
+        "none": "None",
+        "list": "[1, {'a': None}]",
+        "nan": "nan",
+        "infinite": "inf",
+        "big": str(2**60),
+        "numpy": 0.5,
+        "path": str(tmp_path),
+        "text": "a,b=μ ?",
+        "empty": "{}",
+        "deep.er.flag": False,
+        "deep.er.lr": 1e-5,
+    }
+
+
+def test_case_H03_the_columns_of_all_runs_are_there_whichever_is_read_first(sweep):
+    """All of it: each run declares the common columns and fills in those that it lacks."""
+    root, board = sweep
+    assert set(COLUMNS) <= set(board.columns())
+    for run in ("ste/seed=0", "smooth/seed=1"):
+        assert set(COLUMNS) <= set(Board(root / run).columns())
+    values = {group["name"]: group["hparams"] for group in board.rows()}
+    assert values["ste"] == {"strategy": "ste", "strategy.temperature": "n/a", "optimizer.lr": 0.1}
+    assert values["smooth"]["strategy.temperature"] == "None"
+
+
+def test_case_H04_not_finite_is_kept_and_said(tmp_path):
+    """The part of the event file: the values, and one line that names the tag and the step."""
+    writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
+    for step, value in enumerate([1.0, math.nan, math.inf, -math.inf]):
+        writer.scalars(step, {"loss/val": value})
+    writer.close(False)
+    board = Board(tmp_path)
+    assert board.curve("run", "loss/val") == {0: 1.0, 1: "NaN", 2: "Infinity", 3: "-Infinity"}
+    (mark,) = board.get("plugin/text/text", run="run", tag="diverged/text_summary")
+    assert mark["step"] == 1
+    assert "loss/val is nan at step 1" in mark["text"]
+    (session,) = board.rows()[0]["sessions"]
+    assert (session["status"], session["metricValues"][0]["value"]) == ("STATUS_FAILURE", "-Infinity")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from experiments.metrics import MetricsLog
+from experiments.tensorboard import CurveWriter
+folder = Path(sys.argv[1])
+writer = CurveWriter(folder, {"strategy": "ste"}, ["loss/val", "accuracy/val"], "g")
+log = MetricsLog(folder / "metrics.jsonl")
+for step in range(50):
+    values = {"loss/val": step / 8, "accuracy/val": 0.5, "loss/train": step / 8}
+    log.write(step, values)
+    writer.scalars(step, values)
+    if step == 30:
+        writer.flush()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_case_H05_a_killed_run_is_readable_and_its_resumption_one_curve(tmp_path):
+    """All of it: after SIGKILL what was flushed is there, in order; the resumed run has each step once."""
+    folder = tmp_path / "a run μ"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(folder)], cwd=ROOT, check=False, stderr=subprocess.PIPE)
+    assert done.returncode == -signal.SIGKILL
+    with open(next(folder.glob("events*")), "ab") as file:
+        file.write(b"\x99\0\0\0\0\0\0\0torn")
+    steps = [step for _, step, _ in Board(tmp_path).points("a run μ", "loss/val")]
+    assert steps == list(range(len(steps)))
+    assert len(steps) > 30
+    log = MetricsLog(folder / "metrics.jsonl", resume_at=29)
+    writer = CurveWriter(folder, {"strategy": "ste"}, METRICS, "g", purge_step=30)
+    for step in range(30, 60):
+        values = {"loss/val": step / 8, "accuracy/val": 0.5, "loss/train": step / 8}
+        log.write(step, values)
+        writer.scalars(step, values)
+    writer.close(True)
+    log.close()
+    board = Board(tmp_path)
+    for name in ("loss/val", "loss/train"):
+        assert [point[1:] for point in board.points("a run μ", name)] == [[step, step / 8] for step in range(60)]
+    assert [record["step"] for record in read_metrics(folder / "metrics.jsonl")] == list(range(60))
+    (session,) = board.rows()[0]["sessions"]
+    assert session["status"] == "STATUS_SUCCESS"
+    assert session["metricValues"][0]["value"] == 59 / 8
+
+
+def test_many_sessions_of_a_run_in_one_second_are_one_curve(tmp_path):
+    for session in range(3):
+        last = session == 2
+        steps = range(5 * session, 10 + 5 * session)
+        write_run(tmp_path / "run", {}, steps, True if last else None, purge_step=steps[0] or None)
+    board = Board(tmp_path)
+    assert [step for _, step, _ in board.points("run", "loss/val")] == list(range(20))
+    assert [session["status"] for session in board.rows()[0]["sessions"]] == ["STATUS_SUCCESS"]
+    assert len(list((tmp_path / "run").iterdir())) == 3
+
+
+@pytest.mark.slow  # starts TensorBoard's data server, which answers on the loopback interface
+def test_the_fast_loader_shows_the_same(tmp_path):
+    write_run(tmp_path / "run", {}, range(10), None)
+    write_run(tmp_path / "run", {}, range(5, 20), True, purge_step=5)
+    board = Board(tmp_path, fast=True)
+    deadline = time.monotonic() + 60
+    while not board.get("runs") or len(board.points("run", "loss/val")) < 20:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert [point[1:] for point in board.points("run", "loss/val")] == [[step, step] for step in range(20)]
+    assert "float32" in board.get("plugin/scalars/tags")["run"]["loss/val"]["description"]
+    (session,) = board.rows()[0]["sessions"]
+    assert session["status"] == "STATUS_SUCCESS"
+    assert len(board.get("plugin/custom_scalars/layout")["category"]) == 3
+
+
+@pytest.mark.parametrize("name", ["grad norm (pre-clip)", "a:b", "/lead", "T=0.5", "μ/loss", "50%2F", "\ud800", "a.b"])
+def test_case_H07_free_text_in_a_tag_comes_back(tmp_path, name):
+    """All of it: ASCII in the file, the text itself from `tag_parts`."""
+    made = tag("grad_norm", name)
+    assert made.isascii()
+    assert made.count("/") == 1
+    assert tag_parts(made) == ("grad_norm", name)
+    writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
+    writer.scalars(0, {made: 1.0})
+    writer.close(None)
+    assert Board(tmp_path).curve("run", made) == {0: 1.0}
+
+
+def test_case_H07_an_empty_or_handmade_tag_is_refused(tmp_path):
+    """The part of refusal."""
+    for parts in ((), ("",), ("loss", "")):
+        with pytest.raises(ValueError, match="loss/train"):
+            tag(*parts)
+    assert tag("op", "layers.0", "flip_rate") == "op/layers.0/flip_rate"
+    writer = CurveWriter(tmp_path, {}, METRICS, "g")
+    for name in ("", "/lead", "loss//val", "grad norm"):
+        with pytest.raises(ValueError, match="is not a tag"):
+            writer.scalars(0, {name: 1.0})
+    writer.close(None)
+
+
+def test_case_H08_two_hundred_runs_are_two_hundred_files(tmp_path):
+    """All of it: one event file a run, all closed, no folder but the runs' own."""
+    before = len(os.listdir("/proc/self/fd"))
+    for run in range(200):
+        write_run(tmp_path / f"seed={run}", {"strategy": "ste", "seed": run})
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert sum(len(files) for _, _, files in os.walk(tmp_path)) == 200
+    (group,) = Board(tmp_path).rows()
+    assert len(group["sessions"]) == 200
+
+
+def test_case_H09_an_odd_value_is_skipped_and_counted(tmp_path):
+    """The part of scalars; histograms are not logged."""
+    writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
+    odd = [None, torch.tensor([]), torch.ones(2), "soon", 10**400]
+    for step, value in enumerate(odd):
+        writer.scalars(step, {"odd": value, "loss/val": torch.tensor(1.5, dtype=torch.bfloat16)})
+    writer.close(True)
+    assert writer.skipped == {"odd": 5}
+    assert Board(tmp_path).curve("run", "loss/val") == dict.fromkeys(range(5), 1.5)
+
+
+def test_case_H10_curves_are_float32_and_say_so(tmp_path):
+    """The part of TensorBoard: rounded there, labelled, and a fractional step refused."""
+    writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
+    for step, value in enumerate([16777217.0, 1e-50, 1e39]):
+        writer.scalars(step, {"loss/val": value})
+    with pytest.raises(TypeError):
+        writer.scalars(1.7, {})
+    writer.close(True)
+    board = Board(tmp_path)
+    assert board.curve("run", "loss/val") == {0: 16777216.0, 1: 0.0, 2: "Infinity"}
+    assert "float32" in board.get("plugin/scalars/tags")["run"]["loss/val"]["description"]
+
+
+def test_the_layout_puts_the_strategies_into_one_chart(sweep):
+    _, board = sweep
+    categories = {
+        category["title"]: category["chart"] for category in board.get("plugin/custom_scalars/layout")["category"]
+    }
+    assert list(categories) == ["strategies", "hard and soft", "operation"]
+    patterns = {chart["title"]: chart["multiline"]["tag"] for chart in categories["strategies"]}
+    assert len(patterns) == len(categories["strategies"]) == 7
+    for run in board.get("runs"):
+        (pattern,) = patterns["validation loss, hard"]
+        assert list(board.get("plugin/custom_scalars/scalars", run=run, tag=pattern)["tag_to_events"]) == ["loss/val"]
+
+
+def test_closing_twice_is_closing_once(tmp_path):
+    writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
+    writer.close(None)
+    writer.close(True)
+    (session,) = Board(tmp_path).rows()[0]["sessions"]
+    assert session["status"] == "STATUS_UNKNOWN"
