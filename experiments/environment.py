@@ -1,0 +1,78 @@
+"""What a result depends on besides its configuration: versions, machine, commit, threads, data (`env.json`)."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = (
+    "hardgrad",
+    "torch",
+    "torchvision",
+    "numpy",
+    "hydra-core",
+    "omegaconf",
+    "tensorboard",
+    "scikit-learn",
+    "mnist1d",
+)
+_GIT_TIMEOUT = 2.0  # seconds
+
+
+def environment(
+    argv: Sequence[str], threads: int, device: str, data_hashes: Mapping[str, str], source: Path | None = None
+) -> dict[str, Any]:
+    """The content of `env.json`; anything that cannot be found out is None, and nothing is raised.
+
+    `source` is the checkout whose commit is recorded, by default the one that this package was imported from.
+    """
+    return {
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
+        "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpu": {"model": _cpu_model(), "cores": _cores()},
+        "git": _git(source or Path(__file__).resolve().parents[1]),
+        "argv": list(argv),
+        "threads": threads,
+        "device": device,
+        "data_hashes": dict(data_hashes),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_model() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
+
+
+def _cores() -> int | None:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def _git(root: Path) -> dict[str, Any]:
+    """Commit, and whether a tracked or new file differs from it; both None outside a checkout or without git."""
+    unknown = {"commit": None, "dirty": None}
+    if not (root / ".git").exists():  # an installed copy must not report the repository that its folder lies in
+        return unknown
+    # No optional locks: looking must not get in the way of a commit that is being made.
+    command = ["git", "--no-optional-locks", "status", "--porcelain=v2", "--branch"]
+    try:
+        answer = subprocess.run(command, cwd=root, capture_output=True, check=True, timeout=_GIT_TIMEOUT)
+    except (OSError, subprocess.SubprocessError):
+        return unknown
+    lines = answer.stdout.decode(errors="replace").splitlines()
+    commits = [line.split()[-1] for line in lines if line.startswith("# branch.oid")]
+    dirty = any(not line.startswith("#") for line in lines)
+    return {"commit": commits[0] if commits and commits[0] != "(initial)" else None, "dirty": dirty}
