@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from surrogates.core import Op, Strategy
+from surrogates.core import Op, Strategy, in_float32
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Rewrite(Strategy):
     soft_forward: ClassVar[bool] = True
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
-        return op.reading("rewrite", self.form)(*x, noise=noise)
+        return in_float32(op.reading("rewrite", self.form), *x, noise=noise)
 
     def check(self, op: Op) -> None:
         op.reading("rewrite", self.form)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from surrogates.core import Op, in_float32
 from surrogates.kernels import KERNELS, KernelName
+from surrogates.schedules import ScheduleName
 from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs
 
 
@@ -18,6 +19,8 @@ class Smooth(Tempered):
     """
 
     kernel: KernelName | None = "logistic"
+    schedule: ScheduleName = "exponential"
+    final_temperature: float | None = 0.1
     form: str | None = None
     soft_forward: ClassVar[bool] = True
 
