@@ -107,7 +107,7 @@ class Uniform(Kernel):
         return F.hardtanh(0.5 * (u + 1), 0.0, 1.0)
 
     def density(self, u: Tensor) -> Tensor:
-        return torch.where(u.abs() < 1, 0.5, torch.zeros_like(u))
+        return torch.where(u.abs() >= 1, 0.0, 0.5 + 0 * u)  # 0 * u: NaN stays NaN
 
     def ramp(self, u: Tensor) -> Tensor:
         return _within(u, 1.0, lambda v: 0.25 * (v + 1) ** 2)
@@ -156,7 +156,7 @@ class Cauchy(Kernel):
         log = torch.where(
             a > 1e4, torch.log(torch.where(a > 1e4, a, 1)), 0.5 * torch.log1p(torch.where(a > 1e4, 0, a) ** 2)
         )
-        return torch.where(u > 0, u, 0) + (a * angle - log) / math.pi
+        return torch.where(u >= 0, u, 0) - (a * angle + log) / math.pi
 
     def quantile(self, p: Tensor) -> Tensor:
         return torch.tan(math.pi * (p - 0.5))
@@ -176,8 +176,7 @@ class FastSigmoid(Kernel):
         return 0.5 / (1 + u.abs()) ** 2
 
     def ramp(self, u: Tensor) -> Tensor:
-        a = _magnitude(u)
-        return torch.where(u > 0, u, 0) - 0.5 * torch.log1p(a)
+        return torch.where(u >= 0, u, 0) - 0.5 * torch.log1p(_magnitude(u))
 
     def quantile(self, p: Tensor) -> Tensor:
         return torch.where(p < 0.5, 1 - 0.5 / p, 0.5 / (1 - p) - 1)
