@@ -1,8 +1,7 @@
-"""The core: what an op and a strategy are, and `graft`, where a value and a derivative come apart."""
+"""The core: what an op and a strategy are."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -10,75 +9,16 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
+from surrogates.carriers import detached as detached
+from surrogates.carriers import flat as flat
+from surrogates.carriers import graft as graft
+from surrogates.carriers import passing as passing
+
 READINGS = ("hard", "subgradient", "proxy", "smooth", "rewrite")
 
 
 class EmptyCell(ValueError):
     """An op does not declare the reading that a strategy needs: this pair does not exist."""
-
-
-def graft(value: Tensor, carrier: Tensor) -> Tensor:
-    """The value of `value` with the derivatives, of every order, of `carrier`.
-
-    `torch.equal(graft(v, c), v)` for every finite or infinite v, in v's dtype. Where `carrier` is infinite the
-    derivative is 0. Unlike `c + (v - c).detach()` nothing is added to the value, so no bit of it changes.
-
-    Raises ValueError if the shapes differ.
-    """
-    if value.shape != carrier.shape:
-        raise ValueError(f"graft needs equal shapes, got value {tuple(value.shape)} and carrier {tuple(carrier.shape)}")
-    if torch.compiler.is_compiling():  # the Function below gives silent zeros under compile(grad(...)), torch 2.14
-        difference = carrier - carrier.detach()
-        difference = torch.where(carrier.detach().isfinite(), difference, torch.zeros_like(difference))
-        return value.detach() + difference.to(value.dtype)
-    result: Tensor = _Graft.apply(value.detach(), carrier)
-    return result
-
-
-class _Graft(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(value: Tensor, carrier: Tensor) -> Tensor:
-        return value.view_as(value)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        carrier = inputs[1].detach()
-        ctx.dtype = output.dtype
-        ctx.save_for_backward(carrier)
-        ctx.save_for_forward(carrier)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
-        (carrier,) = ctx.saved_tensors
-        return None, _where_finite(gradient.to(carrier.dtype), carrier)
-
-    @staticmethod
-    def jvp(ctx: Any, _: Tensor | None, tangent: Tensor) -> Tensor:
-        (carrier,) = ctx.saved_tensors
-        return _where_finite(tangent, carrier).to(ctx.dtype)
-
-
-def _where_finite(gradient: Tensor, carrier: Tensor) -> Tensor:
-    """`gradient` where `carrier` is finite, 0 elsewhere: one kernel, where isfinite and where would be five."""
-    masked: Tensor = torch.ops.aten.hardtanh_backward(gradient, carrier, -math.inf, math.inf)
-    return masked
-
-
-def detached(x: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The tensors without their graph: a value that is grafted needs none."""
-    return tuple(tensor.detach() for tensor in x)
-
-
-def flat(x: Tensor) -> Tensor:
-    """A zero in the graph of x: derivative exactly 0, even for infinite x or incoming gradient."""
-    return torch.where(torch.zeros((), dtype=torch.bool, device=x.device), x, torch.zeros((), dtype=x.dtype))
-
-
-def passing(x: Tensor, mask: Tensor) -> Tensor:
-    """A carrier with x's derivative where `mask` and 0 elsewhere; a product, since `where` is 8 x slower on a CPU."""
-    return x * mask
 
 
 Method = TypeVar("Method", bound=Callable[..., Tensor])
@@ -108,6 +48,11 @@ class Op:
     tempered_proxy: ClassVar[bool] = False  # the proxy depends on T
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm",)  # what may be chosen at kinks and ties
 
+    @property
+    def temperature_unit(self) -> float:
+        """T = 1 in units of the op's input."""
+        return 1.0
+
     def hard(self, *args: Any, **kwargs: Any) -> Tensor:
         """The value itself."""
         raise EmptyCell(_undeclared(self, "hard"))
@@ -127,6 +72,10 @@ class Op:
     def rewrite(self, *args: Any, **kwargs: Any) -> Tensor:
         """Another computation, in which the op is gone."""
         raise EmptyCell(_undeclared(self, "rewrite"))
+
+    def saturated(self, x: Tensor) -> Tensor | None:
+        """Where x lies outside the op's range, None for an op without one."""
+        return None
 
     def declares(self, reading: str) -> bool:
         """Whether the op has this reading."""
@@ -164,11 +113,15 @@ class Strategy:
     soft_forward: ClassVar[bool] = False  # trains on another value than the hard op's
 
     def __call__(self, op: Op, *x: Tensor, T: Tensor | float | None = None, noise: Tensor | None = None) -> Tensor:
-        """The op on x under this strategy; T defaults to `temperature`, noise is uniform on (0, 1), shaped as x[0].
+        """The op on x under this strategy; T defaults to `temperature`.
 
-        Raises TypeError for inputs that are not floating, EmptyCell for a reading the op lacks.
+        `noise` is uniform on (0, 1), shaped as x[0] and at least float32: half precision rounds it to 0 and 1.
+        Raises TypeError for inputs that are not floating, ValueError for noise that is needed and missing, EmptyCell
+        for a reading the op lacks.
         """
         require_floating(op, *x)
+        if noise is None and self.noisy(op):
+            raise ValueError(f"{self} on {op} needs noise, a tensor of uniform numbers of shape {tuple(x[0].shape)}")
         return self.combine(op, *x, T=self.temperature if T is None else T, noise=noise)
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
