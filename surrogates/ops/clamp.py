@@ -54,3 +54,6 @@ class Clamp(Op):
     @rewriting("exact")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return self.low + torch.relu((self.high - self.low) - torch.relu(self.high - x))
+
+    def saturated(self, x: Tensor) -> Tensor:
+        return (x < self.low) | (x > self.high)

@@ -15,12 +15,13 @@ from surrogates.kernels import Kernel
 class Floor(Op):
     """floor(x) = step * floor(x / step), then held in [low, high].
 
-    Shape (...), elementwise; step, low and high in units of x, low and high multiples of step, or infinite (no
-    bound). Jumps at the multiples of step inside the bounds, where the derivative is 0 by definition.
-    proxy: x. smooth: E[floor(x + T e)]; with both bounds finite it exists for every kernel, else the kernel needs a
-    mean. rewrite: clamp(x - step/2, low, high): the op is gone and the mean error with it, relaxed;
-    form `dither`: x - step U(0, 1), the same mean.
-    Raises ValueError for a step that is not positive or bounds that are not ordered multiples of it.
+    Shape (...), elementwise; step, low and high in units of x, low and high multiples of step, or both infinite (no
+    bounds). The value is the largest multiple, as the dtype holds it, that is not above x: floor twice is floor once.
+    Jumps at the multiples of step inside the bounds, where the derivative is 0 by definition.
+    proxy: x. smooth: E[floor(x + T e)]; with bounds it exists for every kernel, else the kernel needs a mean.
+    rewrite: clamp(x - step/2, low, high): the op is gone and the mean error with it, relaxed;
+    form `dither`: clamp(x - step U(0, 1), low, high), the same mean a step away from the bounds.
+    Raises ValueError for a step that is not positive, bounds that are not ordered multiples of it, or one bound alone.
     """
 
     step: float = 1.0
@@ -32,6 +33,8 @@ class Floor(Op):
             raise ValueError(f"step must be positive and finite, got {self.step}")
         if not self.low < self.high:
             raise ValueError(f"low must be below high, got low={self.low} and high={self.high}")
+        if math.isfinite(self.low) != math.isfinite(self.high):
+            raise ValueError(f"give both bounds or none, got low={self.low} and high={self.high}")
         for name, bound in (("low", self.low), ("high", self.high)):
             if math.isfinite(bound) and abs(bound / self.step - round(bound / self.step)) > 1e-6:
                 raise ValueError(f"{name} must be a multiple of step={self.step}, got {bound}")
@@ -47,7 +50,14 @@ class Floor(Op):
         return not self.bounded
 
     def hard(self, x: Tensor) -> Tensor:
-        return torch.clamp(torch.floor(x / self.step) * self.step, self.low, self.high)
+        wide = torch.promote_types(x.dtype, torch.float32)
+        if math.frexp(self.step)[0] == 0.5:  # dividing by a power of two is exact
+            point = (torch.floor(x.to(wide) / self.step) * self.step).to(x.dtype)
+        else:
+            n = torch.round(x.to(wide) / self.step)
+            nearest, below = (n * self.step).to(x.dtype), ((n - 1) * self.step).to(x.dtype)
+            point = torch.where(nearest > x, below, nearest)
+        return torch.clamp(point, self.low, self.high) if self.bounded else point
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return flat(x)
@@ -59,15 +69,21 @@ class Floor(Op):
         if self.bounded:
             count = round((self.high - self.low) / self.step)
             return self.low + self.step * bounded_stairs(x, kernel, T, self.low + self.step, self.step, count)
-        stairs = self.step * unbounded_stairs(x / self.step - 0.5, kernel, T / self.step)
-        return stairs
+        return self.step * unbounded_stairs(x / self.step - 0.5, kernel, T / self.step)
 
     @rewriting("relaxed")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
-        shifted = x - 0.5 * self.step
-        return torch.where(shifted < self.low, self.low, torch.where(shifted > self.high, self.high, shifted))
+        return self._held(x - 0.5 * self.step)
 
     @rewriting("relaxed", noisy=True)
     def rewrite_dither(self, x: Tensor, noise: Tensor) -> Tensor:
-        """x - step U(0, 1): the mean of the clamp form, with the op's own spread."""
-        return x - self.step * noise
+        """clamp(x - step U(0, 1), low, high): the mean of the clamp form, with the op's own spread."""
+        return self._held(x - self.step * noise)
+
+    def _held(self, x: Tensor) -> Tensor:
+        return torch.where(x < self.low, self.low, torch.where(x > self.high, self.high, x)) if self.bounded else x
+
+    def saturated(self, x: Tensor) -> Tensor | None:
+        if not self.bounded:
+            return None
+        return (x < self.low) | (x > self.high)

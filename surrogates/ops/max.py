@@ -37,7 +37,8 @@ class Max(Op):
         if rule == "first":
             return x.gather(self.dim, x.argmax(self.dim, keepdim=True)).squeeze(self.dim)
         tied = x == torch.amax(x, self.dim, keepdim=True)
-        return torch.where(tied, x, 0).sum(self.dim) / tied.sum(self.dim)
+        share = x / tied.sum(self.dim, keepdim=True)  # divided before the sum, which could overflow
+        return torch.where(tied, share, 0).sum(self.dim)
 
     def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return self.smooth(x, None, T)

@@ -16,9 +16,10 @@ class Maximum(Op):
 
     Two tensors of one shape (...), elementwise. Kink where a = b: `minimum_norm` shares the derivative (1/2, 1/2),
     `first` gives it to a. NaN in either gives NaN.
-    proxy and the default smooth: T logsumexp((a, b) / T). smooth: E[max(a + T e, b)] = b + T R((a - b) / T), R the
-    kernel's ramp; the logistic kernel gives the logsumexp. rewrite: a + relu(b - a), exact, the tie goes to a;
-    form `abs`: (a + b + |a - b|) / 2, exact, the tie is shared.
+    proxy and the default smooth: T logsumexp((a, b) / T). smooth: E[max(a + T e, b)] = b + T R((a - b) / T) =
+    max(a, b) + T R(-|a - b| / T), R the kernel's ramp; the logistic kernel gives the logsumexp.
+    rewrite: a + relu(b - a), exact up to the rounding of the larger magnitude, the tie goes to a; form `abs`:
+    (a + b + |a - b|) / 2, likewise, the tie is shared.
     """
 
     needs_mean: ClassVar[bool] = True
@@ -32,14 +33,16 @@ class Maximum(Op):
     def subgradient(self, a: Tensor, b: Tensor, rule: str) -> Tensor:
         if rule == "first":
             return torch.where(a >= b, a, b)
-        return torch.where(a > b, a, torch.where(a < b, b, 0.5 * (a + b)))
+        return torch.where(a > b, a, torch.where(a < b, b, 0.5 * a + 0.5 * b))
 
     def proxy(self, a: Tensor, b: Tensor, T: Tensor | float) -> Tensor:
         return self.smooth(a, b, KERNELS["logistic"], T)
 
     def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        difference = torch.where((a == b) & a.isinf(), 0, a - b)
-        return b + T * kernel.ramp(difference / T)
+        first = a >= b
+        top, low = torch.where(first, a, b), torch.where(first, b, a)
+        drop = torch.where(top.isinf(), 0, low - top)  # b + T R((a - b) / T) would compute inf - inf
+        return top + T * kernel.ramp(drop / T)
 
     @rewriting("exact")
     def rewrite(self, a: Tensor, b: Tensor, noise: None = None) -> Tensor:

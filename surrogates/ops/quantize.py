@@ -31,8 +31,8 @@ class Quantize(Op):
     bounds: Literal["inclusive", "strict"] = "inclusive"
 
     def __post_init__(self) -> None:
-        if isinstance(self.bits, bool) or not 1 <= self.bits <= 16:
-            raise ValueError(f"bits must be between 1 and 16, got {self.bits}")
+        if type(self.bits) is not int or not 1 <= self.bits <= 16:
+            raise ValueError(f"bits must be a whole number between 1 and 16, got {self.bits}")
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise ValueError(f"low and high must be finite with low < high, got low={self.low} and high={self.high}")
 
@@ -45,6 +45,10 @@ class Quantize(Op):
     def step(self) -> float:
         """The distance of neighbouring values, in units of x."""
         return (self.high - self.low) / self.steps
+
+    @property
+    def temperature_unit(self) -> float:
+        return self.step
 
     def hard(self, x: Tensor) -> Tensor:
         return in_float32(self._nearest, x)
@@ -71,3 +75,6 @@ class Quantize(Op):
     def rewrite(self, x: Tensor, noise: Tensor) -> Tensor:
         y = x + self.step * (noise - 0.5)
         return torch.where(y < self.low, self.low, torch.where(y > self.high, self.high, y))
+
+    def saturated(self, x: Tensor) -> Tensor:
+        return (x < self.low) | (x > self.high)
