@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -19,7 +19,8 @@ class HardLayer(nn.Module):
     """An op under a strategy while training, the hard op itself in evaluation.
 
     `mode` is `strategy` or `hard`; `train()` and `eval()` set it, `surrogates.mode` overrides it in a block.
-    The temperature is a 0-d buffer, None if this strategy uses none on this op; `anneal` writes it in place.
+    The temperature is a 0-d buffer, None if this strategy uses none on this op; `anneal` writes it in place, and a
+    change of the model's precision leaves it alone.
     Raises EmptyCell if the op lacks what the strategy needs.
     """
 
@@ -47,7 +48,7 @@ class HardLayer(nn.Module):
         if not self.strategy.noisy(self.op):
             return None
         self.draws += 1
-        return uniforms(x, (*self.noise_key, self.draws)).to(x.dtype)
+        return uniforms(x, (*self.noise_key, self.draws))
 
     def train(self, mode: bool = True) -> HardLayer:
         """Sets the mode to `strategy`, or to `hard` with mode=False."""
@@ -55,10 +56,18 @@ class HardLayer(nn.Module):
         self.mode = "strategy" if mode else "hard"
         return self
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> HardLayer:
+        before = self.temperature
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if before is not None and self.temperature is not None and self.temperature.dtype != before.dtype:
+            self.temperature = before.to(self.temperature.device)  # half() would round it, a small one to 0
+        return self
+
     def anneal(self, progress: float) -> None:
         """Writes the scheduled temperature at a share of training into the buffer."""
-        if self.temperature is not None:
-            self.temperature.fill_(self.strategy.temperature_at(progress) or 0.0)
+        scheduled = self.strategy.temperature_at(progress)
+        if self.temperature is not None and scheduled is not None:
+            self.temperature.fill_(scheduled)
 
     def extra_repr(self) -> str:
         """The op and the strategy."""

@@ -6,14 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+SMALLEST = 1e-12  # keeps x / T and the second derivatives, of order 1 / T^2, in the range of float32
+
 ScheduleName = Literal["constant", "linear", "exponential", "cosine"]
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """T(progress) for progress in [0, 1], units of the op's input; both ends are positive and finite.
+    """T(progress) for progress in [0, 1], units of the op's input; both ends are reached exactly.
 
-    Raises ValueError for an end that is not.
+    Raises ValueError for an end that is not a finite number of at least SMALLEST.
     """
 
     start: float
@@ -50,14 +52,15 @@ class Exponential(Schedule):
     """T = start (end / start)^p."""
 
     def interpolate(self, progress: float) -> float:
-        return self.start * math.exp(progress * math.log(self.end / self.start))
+        return float(self.start ** (1 - progress) * self.end**progress)
 
 
 class Cosine(Schedule):
     """T = end + (start - end) (1 + cos(pi p)) / 2."""
 
     def interpolate(self, progress: float) -> float:
-        return self.end + (self.start - self.end) * 0.5 * (1 + math.cos(math.pi * progress))
+        share = 0.5 * (1 + math.cos(math.pi * progress))
+        return share * self.start + (1 - share) * self.end
 
 
 SCHEDULES: dict[str, type[Schedule]] = {
@@ -69,6 +72,9 @@ SCHEDULES: dict[str, type[Schedule]] = {
 
 
 def require_temperature(name: str, value: float | None) -> None:
-    """Raises ValueError unless the temperature is positive and finite: T -> 0 is hard, T = 0 is not a number."""
-    if value is None or not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive, finite number, got {value}; T divides, a smaller T is harder")
+    """Raises ValueError unless the temperature is finite and at least SMALLEST: T -> 0 is hard, T = 0 is no number."""
+    if value is None or not (math.isfinite(value) and value >= SMALLEST):
+        raise ValueError(
+            f"{name} must be a positive, finite number of at least {SMALLEST}, got {value}; T divides, "
+            "a smaller T is harder"
+        )
