@@ -38,8 +38,8 @@ def train(job: tuple[str, str, float, int]) -> tuple[tuple[str, str, float, int]
     from experiments.cli import VERSION_BASE
     from experiments.naming import register_resolvers
     from experiments.run import Request, run
-    from experiments.run_errors import RunOver
-    from experiments.strict_json import read_json
+    from experiments.tracking.run_errors import RunOver
+    from experiments.tracking.strict_json import read_json
 
     component, strategy, rate, seed = job
     register_resolvers()
@@ -62,7 +62,7 @@ def train(job: tuple[str, str, float, int]) -> tuple[tuple[str, str, float, int]
 
 
 def _parameters(folder: Path) -> int:
-    from experiments import checkpoint
+    from experiments.tracking import checkpoint
 
     return sum(tensor.numel() for name, tensor in checkpoint.load(folder / "checkpoints" / "best.pt")["model"].items())
 

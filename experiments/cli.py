@@ -20,7 +20,7 @@ from experiments.config import GROUPS, ConfigError, suggestion
 from experiments.console import table
 from experiments.data.dataset import DataError
 from experiments.naming import register_resolvers
-from experiments.run_errors import FolderError, RunOver
+from experiments.tracking.run_errors import FolderError, RunOver
 
 VERSION_BASE = "1.3"
 UserError = (ConfigError, DataError, FolderError)

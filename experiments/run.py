@@ -14,19 +14,19 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
-from experiments import checkpoint
 from experiments.config import NOT_HASHED, Choices, ConfigError, choose, config_hash, resolve
 from experiments.data import load as load_data
 from experiments.data.dataset import Dataset
-from experiments.environment import environment
 from experiments.initialise import initialise
-from experiments.metrics import MetricsLog
 from experiments.nonfinite import Diverged
-from experiments.run_folder import RunFolder, find_cut_off
-from experiments.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE
 from experiments.session import Interrupted, Session, to_device
-from experiments.strict_json import write_json
-from experiments.tensorboard import CurveWriter
+from experiments.tracking import checkpoint
+from experiments.tracking.environment import environment
+from experiments.tracking.metrics import MetricsLog
+from experiments.tracking.run_folder import RunFolder, find_cut_off
+from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE
+from experiments.tracking.strict_json import write_json
+from experiments.tracking.tensorboard import CurveWriter
 from experiments.trainer import Trainer
 from surrogates import EmptyCell, calibrate, hard_layers
 

@@ -11,15 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments import checkpoint
 from experiments.console import Progress
 from experiments.evaluation import has_batch_norm, recalibrated, score
 from experiments.layer_probe import flip_rates, hard_outputs
-from experiments.metrics import MetricsLog, last_values, read_metrics
-from experiments.run_folder import RunFolder
-from experiments.run_status import RUNNING
-from experiments.strict_json import write_json
-from experiments.tensorboard import CurveWriter
+from experiments.tracking import checkpoint
+from experiments.tracking.metrics import MetricsLog, last_values, read_metrics
+from experiments.tracking.run_folder import RunFolder
+from experiments.tracking.run_status import RUNNING
+from experiments.tracking.strict_json import write_json
+from experiments.tracking.tensorboard import CurveWriter
 from experiments.trainer import Trainer
 from surrogates import hard_layers, key_noise
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from experiments.checkpoint import CheckpointError, load, load_latest, save
+from experiments.tracking.checkpoint import CheckpointError, load, load_latest, save
 
 ROOT = Path(__file__).parents[1]
 
@@ -164,7 +164,7 @@ def test_case_I04_killed_while_saving(tmp_path):
     code = """
 import sys, torch
 from pathlib import Path
-from experiments.checkpoint import save
+from experiments.tracking.checkpoint import save
 for step in range(10_000):
     save(Path(sys.argv[1]) / "last.pt", {"step": step, "ballast": torch.full((2_000_000,), float(step))})
     print(step, flush=True)

@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
-from experiments import environment as module
-from experiments.environment import environment
-from experiments.strict_json import write_json
+from experiments.tracking import environment as module
+from experiments.tracking.environment import environment
+from experiments.tracking.strict_json import write_json
 
 
 def describe(source=None):

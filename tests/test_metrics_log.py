@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from experiments.metrics import MetricsLog, last_values, read_metrics
+from experiments.tracking.metrics import MetricsLog, last_values, read_metrics
 
 ROOT = Path(__file__).parents[1]
 
@@ -47,7 +47,7 @@ def test_case_H05_a_killed_process_loses_no_line(tmp_path):
     """The part of metrics.jsonl."""
     code = """
 import os, signal, sys
-from experiments.metrics import MetricsLog
+from experiments.tracking.metrics import MetricsLog
 log = MetricsLog(sys.argv[1])
 for step in range(50):
     log.write(step, {"loss/train": step})

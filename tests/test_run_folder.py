@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from experiments import strict_json
-from experiments.flat_config import differences
-from experiments.run_errors import ConfigDiffers, RunCutOff, RunOver
-from experiments.run_folder import FolderError, FolderInUse, RunFolder, find_cut_off, write_json
-from experiments.run_paths import RunPaths
-from experiments.run_status import is_alive, is_cut_off, read_status
+from experiments.tracking import strict_json
+from experiments.tracking.flat_config import differences
+from experiments.tracking.run_errors import ConfigDiffers, RunCutOff, RunOver
+from experiments.tracking.run_folder import FolderError, FolderInUse, RunFolder, find_cut_off, write_json
+from experiments.tracking.run_paths import RunPaths
+from experiments.tracking.run_status import is_alive, is_cut_off, read_status
 
 ROOT = Path(__file__).parents[1]
 CLAIM = """
 import sys
-from experiments.run_folder import FolderInUse, RunFolder
+from experiments.tracking.run_folder import FolderInUse, RunFolder
 try:
     folder = RunFolder.claim(sys.argv[1], "h", True, False)
     print("claimed", folder.resumed, flush=True)

@@ -16,9 +16,9 @@ from tensorboard import default, program
 from tensorboard.backend import application
 from werkzeug.test import Client
 
-from experiments.metrics import MetricsLog, read_metrics
-from experiments.tags import tag, tag_parts
-from experiments.tensorboard import CurveWriter
+from experiments.tracking.metrics import MetricsLog, read_metrics
+from experiments.tracking.tags import tag, tag_parts
+from experiments.tracking.tensorboard import CurveWriter
 
 ROOT = Path(__file__).parents[1]
 METRICS = ["loss/val", "accuracy/val"]
@@ -167,8 +167,8 @@ def test_case_H04_not_finite_is_kept_and_said(tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from experiments.metrics import MetricsLog
-from experiments.tensorboard import CurveWriter
+from experiments.tracking.metrics import MetricsLog
+from experiments.tracking.tensorboard import CurveWriter
 folder = Path(sys.argv[1])
 writer = CurveWriter(folder, {"strategy": "ste"}, ["loss/val", "accuracy/val"], "g")
 log = MetricsLog(folder / "metrics.jsonl")

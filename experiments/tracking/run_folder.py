@@ -7,13 +7,13 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from experiments.run_earlier import earlier_run, refuse_other_config, refuse_unless_resumable, remove_run
-from experiments.run_errors import FolderError as FolderError
-from experiments.run_errors import FolderInUse as FolderInUse
-from experiments.run_paths import RunPaths
-from experiments.run_status import RUNNING, STATUSES, timestamp
-from experiments.run_status import find_cut_off as find_cut_off
-from experiments.strict_json import write_json as write_json
+from experiments.tracking.run_earlier import earlier_run, refuse_other_config, refuse_unless_resumable, remove_run
+from experiments.tracking.run_errors import FolderError as FolderError
+from experiments.tracking.run_errors import FolderInUse as FolderInUse
+from experiments.tracking.run_paths import RunPaths
+from experiments.tracking.run_status import RUNNING, STATUSES, timestamp
+from experiments.tracking.run_status import find_cut_off as find_cut_off
+from experiments.tracking.strict_json import write_json as write_json
 
 _GRACE = 0.05  # seconds; `run_status.is_alive`, asked by another process, holds the lock for an instant
 

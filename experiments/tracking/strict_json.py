@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.atomic_file import replacing
+from experiments.tracking.atomic_file import replacing
 
 
 def number(value: Any) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from experiments.atomic_file import temporary
+from experiments.tracking.atomic_file import temporary
 
 LAST, PREVIOUS, BEST = "last.pt", "previous.pt", "best.pt"
 

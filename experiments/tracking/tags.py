@@ -24,5 +24,5 @@ def tag_parts(name: str) -> tuple[str, ...]:
 def check_tag(name: str) -> str:
     """`name` itself. Raises ValueError where `tag` could not have made it."""
     if not _TAG.fullmatch(name):
-        raise ValueError(f"{name!r} is not a tag; make one with experiments.tags.tag(group, name)")
+        raise ValueError(f"{name!r} is not a tag; make one with experiments.tracking.tags.tag(group, name)")
     return name

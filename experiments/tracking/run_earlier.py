@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping
 from importlib import import_module
 from typing import Any
 
-from experiments.atomic_file import temporary
-from experiments.flat_config import differences
-from experiments.run_errors import ConfigDiffers, FolderError, RunCutOff, RunOver
-from experiments.run_paths import RunPaths
-from experiments.run_status import INTERRUPTED, RUNNING, read_status
-from experiments.strict_json import write_json
+from experiments.tracking.atomic_file import temporary
+from experiments.tracking.flat_config import differences
+from experiments.tracking.run_errors import ConfigDiffers, FolderError, RunCutOff, RunOver
+from experiments.tracking.run_paths import RunPaths
+from experiments.tracking.run_status import INTERRUPTED, RUNNING, read_status
+from experiments.tracking.strict_json import write_json
 
 _ELSE = "overwrite=true replaces it, another hydra.run.dir leaves it alone"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.strict_json import encode, number
+from experiments.tracking.strict_json import encode, number
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from experiments.flat_config import flatten
+from experiments.tracking.flat_config import flatten
 
 
 def hparam_values(config: Mapping[str, object], columns: Iterable[str] = ()) -> dict[str, bool | int | float | str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from experiments.run_paths import RunPaths
-from experiments.strict_json import read_json
+from experiments.tracking.run_paths import RunPaths
+from experiments.tracking.strict_json import read_json
 
 RUNNING, DONE, FAILED, INTERRUPTED, NOT_APPLICABLE = STATUSES = (
     "RUNNING",

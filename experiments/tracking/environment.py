@@ -33,7 +33,7 @@ def environment(
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cpu": {"model": _cpu_model(), "cores": _cores()},
-        "git": _git(source or Path(__file__).resolve().parents[1]),
+        "git": _git(source or Path(__file__).resolve().parents[2]),
         "argv": list(argv),
         "threads": threads,
         "device": device,

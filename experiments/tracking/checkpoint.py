@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from experiments.atomic_file import replacing
-from experiments.plain_state import check_plain
-from experiments.run_paths import LAST, PREVIOUS
+from experiments.tracking.atomic_file import replacing
+from experiments.tracking.plain_state import check_plain
+from experiments.tracking.run_paths import LAST, PREVIOUS
 
 FORMAT = 1
 

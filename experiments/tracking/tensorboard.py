@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from experiments.curve_layout import layout_summary
-from experiments.hparams import columns_summary, end_summary, hparam_values, row_summary
-from experiments.strict_json import number
-from experiments.tags import check_tag
+from experiments.tracking.curve_layout import layout_summary
+from experiments.tracking.hparams import columns_summary, end_summary, hparam_values, row_summary
+from experiments.tracking.strict_json import number
+from experiments.tracking.tags import check_tag
 
 _NOTE = "A float32 view; metrics.jsonl keeps every digit."
 
@@ -53,7 +53,7 @@ class CurveWriter:
     def scalars(self, step: int, values: Mapping[str, Any]) -> None:
         """Add the values by tag at `step`, as one event: an eighth of the cost of one event a value.
 
-        Raises ValueError for a tag that `experiments.tags.tag` could not have made, TypeError for a fractional step.
+        Raises ValueError for a tag that `experiments.tracking.tags.tag` could not have made, TypeError for a fractional step.
         """
         from tensorboard.compat.proto.summary_pb2 import Summary
 

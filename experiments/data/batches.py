@@ -1,0 +1,69 @@
+"""The training order: the batch of any optimizer step follows from the seed alone, so resuming needs no state."""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+from torch import Tensor
+
+
+def order(n: int, seed: int, epoch: int) -> Tensor:
+    """A permutation (n,) of 0..n-1, int64 on the CPU: a pure function of its arguments.
+
+    It draws from a generator of its own, so that neither a strategy's noise nor the number of threads shifts it.
+    """
+    digest = hashlib.sha256(f"order {seed} {epoch}".encode()).digest()
+    # torch seeds its CPU generator with the low 32 bits.
+    generator = torch.Generator().manual_seed(int.from_bytes(digest[:4], "little"))
+    return torch.randperm(n, generator=generator)
+
+
+class Batches:
+    """The batches of a training part of `n` samples: `batches[step]` holds the indices of optimizer step `step`.
+
+    Steps count from 0 and run through the epochs, each of which visits every sample once in an order of its own.
+    A last batch that is short is kept, but a single sample is merged into the batch before it, because batch
+    normalisation needs two (`note` says so). Evaluation is not batched by this class and keeps every sample.
+    Raises ValueError if `batch_size` is below 1 or above `n`.
+    """
+
+    def __init__(self, n: int, batch_size: int, seed: int, device: torch.device | str = "cpu") -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size} should be at least 1")
+        if batch_size > n:
+            raise ValueError(f"batch_size={batch_size} is larger than the training part of {n} samples")
+        self.n, self.batch_size, self.seed, self.device = n, batch_size, seed, torch.device(device)
+        self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64)
+
+    @property
+    def merges(self) -> bool:
+        """Whether a last batch of one sample is merged into the one before."""
+        return self.batch_size > 1 and self.n % self.batch_size == 1
+
+    @property
+    def note(self) -> str:
+        """What to tell the user once before training; empty if there is nothing to tell."""
+        if not self.merges:
+            return ""
+        return (
+            f"the last batch of an epoch has {self.batch_size + 1} samples: {self.n} samples in batches of "
+            f"{self.batch_size} leave a single one, which batch normalisation could not take"
+        )
+
+    @property
+    def per_epoch(self) -> int:
+        """Optimizer steps in one epoch, at least 1."""
+        full, rest = divmod(self.n, self.batch_size)
+        return full + (rest > 0 and not self.merges)
+
+    def __getitem__(self, step: int) -> Tensor:
+        """Indices (B,) into the training part, int64 on `device`; raises IndexError if `step` is negative."""
+        if step < 0:
+            raise IndexError(f"step {step}: steps count from 0")
+        epoch, position = divmod(step, self.per_epoch)
+        if epoch != self._epoch:
+            self._epoch, self._order = epoch, order(self.n, self.seed, epoch).to(self.device)
+        start = position * self.batch_size
+        stop = self.n if position == self.per_epoch - 1 else start + self.batch_size
+        return self._order[start:stop]

@@ -1,0 +1,1 @@
+"""Tracking: the run folder and all that is written into it."""
