@@ -74,7 +74,7 @@ def choose_rates(pool: Any, cells: list[Cell]) -> tuple[dict[Cell, float], dict[
     while pending:
         jobs = [(*cell, rate, seed) for cell, rates in pending.items() for rate in rates for seed in CHOOSING]
         found: dict[tuple[str, str, float], list[float]] = {}
-        for (component, strategy, rate, seed), score in pool.imap_unordered(train, jobs):
+        for (component, strategy, rate, _), score in pool.imap_unordered(train, jobs):
             if score is None:
                 scores.pop((component, strategy), None)
                 continue

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -16,6 +19,8 @@ class Progress:
         self._shown: dict[str, float] = {}
         if sys.stdout.isatty():
             self._start_bar(done)
+        else:
+            print(f"{title}, {total} steps", flush=True)
 
     def _start_bar(self, done: int) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -44,13 +49,6 @@ class Progress:
         shown = (("loss", "loss/train"), ("accuracy", "accuracy/val"), ("gradient", "grad_norm/total"))
         return "  ".join(f"{name} {self._shown[tag]:.3g}" for name, tag in shown if tag in self._shown)
 
-    def note(self, text: str) -> None:
-        """A line above the bar."""
-        if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
-        else:
-            print(text, flush=True)
-
     def close(self) -> None:
         """Takes the bar down."""
         if self._bar is not None:
@@ -59,11 +57,15 @@ class Progress:
 
 def table(rows: list[tuple[str, str]]) -> str:
     """Two aligned columns; long cells are broken so that no line is wider than 80 characters."""
-    import textwrap
-
     left = max(len(name) for name, _ in rows) + 2
     lines = []
     for name, cell in rows:
         wrapped = textwrap.wrap(cell, 80 - left, break_long_words=False, break_on_hyphens=False) or [""]
         lines += [f"{name if i == 0 else '':<{left}}{part}".rstrip() for i, part in enumerate(wrapped)]
     return "\n".join(lines)
+
+
+def shown(path: Path) -> str:
+    """A path as short as it can be written from here."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(str(path)) else str(path)

@@ -31,7 +31,7 @@ def score(model: nn.Module, part: Part, how: Mode = "hard") -> Score:
     loss, right = 0.0, 0
     try:
         with torch.no_grad(), mode(model, how):
-            for x, y in zip(part.x.split(CHUNK), part.y.split(CHUNK), strict=True):
+            for x, y in zip(torch.split(part.x, CHUNK), torch.split(part.y, CHUNK), strict=True):
                 logits = model(x)
                 loss += float(F.cross_entropy(logits, y, reduction="sum"))
                 right += int((logits.argmax(1) == y).sum())
@@ -55,7 +55,7 @@ def recalibrated(model: nn.Module, x: Tensor) -> nn.Module:
         norm.momentum = None  # a cumulative mean
         norm.train()
     with torch.no_grad(), mode(hard, "hard"):
-        for chunk in x.split(CHUNK):
+        for chunk in torch.split(x, CHUNK):
             if len(chunk) > 1:
                 hard(chunk)
     return hard.eval()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from experiments.data.batches import Batches
 from experiments.data.dataset import Dataset
 from experiments.gradients import GradientRecord, norms, present_gradients, total
+from experiments.interval import Interval
 from experiments.layer_probe import LayerProbe
 from experiments.nonfinite import Diverged, diagnosis, is_finite
 from experiments.optimizers.optimizer import Optimizer
@@ -24,7 +25,7 @@ AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 class Trainer:
     """Trains a model step by step; everything random follows from the seed and the step.
 
-    `advance()` makes one optimizer step and returns what is logged at it, or None where nothing is.
+    `advance()` makes one optimizer step and returns what is logged at it, by tag, or None where nothing is.
     """
 
     def __init__(self, model: nn.Module, optimizer: Optimizer, settings: Settings, data: Dataset) -> None:
@@ -32,54 +33,41 @@ class Trainer:
         self.parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.policy = optimizer
         self.optimizer = optimizer.build(self.parameters.values())
-        self.scaler = torch.amp.GradScaler(settings.device, enabled=settings.precision == "float16")
-        size = len(data.train.y)
-        if settings.overfit_batches is not None:
-            size = min(size, settings.overfit_batches * settings.batch_size)
-        self.batches = Batches(size, settings.batch_size, settings.seed, settings.device)
+        self.device = torch.device(settings.device).type
+        self.scaler = torch.amp.GradScaler(self.device, enabled=settings.precision == "float16")
+        self.batches = Batches(_training_size(settings, data), settings.batch_size, settings.seed, settings.device)
         self.record = GradientRecord.of(model)
         self.probe = LayerProbe(model)
-        layers = hard_layers(model).values()
-        self.anneals = any(layer.strategy.temperature_at(1.0) != layer.strategy.temperature for layer in layers)
-        self.noisy = any(layer.strategy.noisy(layer.op) for layer in layers)
+        strategies = [(layer.strategy, layer.op) for layer in hard_layers(model).values()]
+        self.anneals = any(strategy.temperature_at(1.0) != strategy.temperature_at(0.0) for strategy, _ in strategies)
+        self.noisy = any(strategy.noisy(op) for strategy, op in strategies)
+        self.interval = Interval(settings.device)
         self.step = 0  # optimizer steps made
         self.skipped = 0  # optimizer steps left out because a gradient was not finite
-        self._losses: list[Tensor] = []  # since the last logged step
-        self._sizes: list[int] = []
-        self._clipped: list[Tensor] = []
 
     def advance(self) -> dict[str, float] | None:
         """One optimizer step; raises Diverged if a logged one finds a number that is not finite, by policy."""
         self.step += 1
         self._schedule()
         x, y = self.batch(self.step)
-        logs = self._logs()
+        logs = self.step % self.settings.log_every == 0 or self.step in (1, self.settings.max_steps)
         with self.probe.watching() if logs else nullcontext():
             loss = self._loss(x, y)
         self.optimizer.zero_grad(set_to_none=True)
-        self.scaler.scale(loss).backward()
-        self.scaler.unscale_(self.optimizer) if self.scaler.is_enabled() else None
-        self._losses.append(loss.detach())
-        self._sizes.append(len(y))
-        gradients = present_gradients(self.parameters) if logs or self._guards_steps() else {}
-        before = norms(list(gradients.values())) if logs else None
-        if self._applicable(gradients):
-            self._clip()
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
-        else:
-            self.skipped += 1
-        if before is None:
+        torch.autograd.backward(self.scaler.scale(loss))
+        if self.scaler.is_enabled():
+            self.scaler.unscale_(self.optimizer)
+        self.interval.add(loss, len(y))
+        gradients = present_gradients(self.parameters) if logs else {}
+        before_clipping = norms(list(gradients.values())) if logs else None
+        self._apply()
+        if before_clipping is None:
             return None
-        return self._measure(list(gradients), before, x)
+        return self._measure(list(gradients), before_clipping, x)
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """The samples of optimizer step `step`, counted from 1."""
-        index = self.batches[step - 1]
-        return self.data.train.x[index], self.data.train.y[index]
-
-    def _logs(self) -> bool:
-        return self.step % self.settings.log_every == 0 or self.step in (1, self.settings.max_steps)
+        return self.data.train.batch(self.batches[step - 1])
 
     def _schedule(self) -> None:
         if self.anneals:
@@ -92,70 +80,59 @@ class Trainer:
 
     def _loss(self, x: Tensor, y: Tensor) -> Tensor:
         dtype = AUTOCAST.get(self.settings.precision)
-        device = torch.device(self.settings.device).type
-        context: AbstractContextManager[Any] = torch.autocast(device, dtype) if dtype else nullcontext()
-        with context:
+        if dtype is None:
+            return F.cross_entropy(self.model(x), y)
+        with torch.autocast(self.device, dtype):
             logits = self.model(x)
-        return F.cross_entropy(logits if dtype is None else logits.float(), y)
+        return F.cross_entropy(logits.float(), y)
 
-    def _guards_steps(self) -> bool:
-        return self.settings.on_nonfinite == "skip" and not self.scaler.is_enabled()
-
-    def _applicable(self, gradients: dict[str, Tensor]) -> bool:
-        return not self._guards_steps() or is_finite(norms(list(gradients.values())))
-
-    def _clip(self) -> None:
-        limit = self.policy.clip_norm
-        if limit is None:
+    def _apply(self) -> None:
+        """Clips and makes the optimizer step, unless the policy skips one with a gradient that is not finite."""
+        if self.settings.on_nonfinite == "skip" and not self._finite_gradients():
+            self.skipped += 1
             return
-        parameters = [p for p in self.parameters.values() if p.grad is not None]
-        norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
-        nn.utils.clip_grads_with_norm_(parameters, limit, norm)
-        self._clipped.append((norm > limit).float())
+        if self.policy.clip_norm is not None:
+            parameters = [p for p in self.parameters.values() if p.grad is not None]
+            norm = nn.utils.get_total_norm(present_gradients(self.parameters).values())
+            nn.utils.clip_grads_with_norm_(parameters, self.policy.clip_norm, norm)
+            self.interval.clipped.append((norm > self.policy.clip_norm).float())
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
 
-    def _measure(self, names: list[str], before: Tensor, x: Tensor) -> dict[str, float]:
-        """All of one logged step's numbers, moved from the device at once."""
+    def _finite_gradients(self) -> bool:
+        return self.scaler.is_enabled() or is_finite(norms(list(present_gradients(self.parameters).values())))
+
+    def _measure(self, names: list[str], before_clipping: Tensor, x: Tensor) -> dict[str, float]:
         tags, layers = self.probe.measure(self.scaler.get_scale() if self.scaler.is_enabled() else 1.0)
-        clipped = self._clipped or [torch.zeros(())]
         weights = norms(list(self.parameters.values()))
-        parts = [torch.stack(self._losses), before, torch.stack(clipped), weights, *(v.reshape(1) for v in layers)]
-        numbers = torch.cat([part.to(self.settings.device, torch.float64) for part in parts]).tolist()
-        take = iter(numbers)
-        losses = [next(take) for _ in self._losses]
-        by_parameter = {name: next(take) for name in names}
-        share = sum(next(take) for _ in clipped) / len(clipped)
-        by_weight = {name: next(take) for name in self.parameters}
-        self.record.update(by_parameter)
+        losses, clipped, others = self.interval.with_others([before_clipping, weights, *layers])
+        gradient = dict(zip(names, others, strict=False))
+        weight = dict(zip(self.parameters, others[len(names) :], strict=False))
+        self.record.update(gradient)
         values = {
-            "loss/train": sum(loss * n for loss, n in zip(losses, self._sizes, strict=True)) / sum(self._sizes),
-            "grad_norm/total": total(by_parameter),
-            **{f"grad_norm/{name}": norm for name, norm in by_parameter.items()},
-            "clip_fraction": share,
-            **dict(zip(tags, take, strict=True)),
+            "loss/train": self.interval.mean(losses),
+            "grad_norm/total": total(gradient),
+            **{f"grad_norm/{name}": norm for name, norm in gradient.items()},
+            "clip_fraction": clipped,
+            **dict(zip(tags, others[len(names) + len(weight) :], strict=True)),
             **self._knobs(),
         }
-        self._stop_if_diverged(losses, by_parameter, by_weight, x)
-        self._losses, self._sizes, self._clipped = [], [], []
+        self.interval.clear()
+        if self.settings.on_nonfinite == "stop":
+            own = {} if self.scaler.is_enabled() else gradient  # the scaler skips such steps and lowers its scale
+            reason = diagnosis(self.model, x, self.step, losses, own, weight)
+            if reason:
+                raise Diverged(reason)
         return values
 
     def _knobs(self) -> dict[str, float]:
-        temperatures = [layer.temperature for layer in self.probe.layers.values() if layer.temperature is not None]
         values = {"lr": float(self.optimizer.param_groups[0]["lr"])}
-        if temperatures:
-            values["temperature"] = float(temperatures[0])
+        for layer in self.probe.layers.values():
+            if layer.temperature is not None:
+                values["temperature"] = float(layer.temperature)
         if self.scaler.is_enabled():
             values["loss_scale"] = float(self.scaler.get_scale())
         return values
-
-    def _stop_if_diverged(
-        self, losses: list[float], gradients: dict[str, float], weights: dict[str, float], x: Tensor
-    ) -> None:
-        if self.settings.on_nonfinite == "stop":
-            if self.scaler.is_enabled():
-                gradients = {}  # the scaler leaves out such steps by itself and lowers its scale
-            reason = diagnosis(self.model, x, self.step, losses, gradients, weights)
-            if reason:
-                raise Diverged(reason)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint needs for the same numbers from here on: plain containers and tensors."""
@@ -165,9 +142,7 @@ class Trainer:
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "scaler": self.scaler.state_dict(),
-            "losses": [float(loss) for loss in self._losses],
-            "sizes": list(self._sizes),
-            "clipped": [float(clipped) for clipped in self._clipped],
+            "interval": self.interval.state(),
             "missing": sorted(self.record.missing),
             "zero": sorted(self.record.zero),
         }
@@ -177,9 +152,14 @@ class Trainer:
         self.step, self.skipped = state["step"], state["skipped"]
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.scaler.load_state_dict(state["scaler"])
-        like = next(iter(self.parameters.values())).detach()
-        self._losses = [like.new_tensor(loss) for loss in state["losses"]]
-        self._sizes = list(state["sizes"])
-        self._clipped = [torch.tensor(clipped, device=like.device) for clipped in state["clipped"]]
+        if self.scaler.is_enabled():
+            self.scaler.load_state_dict(state["scaler"])
+        self.interval.restore(state["interval"])
         self.record = GradientRecord(set(state["missing"]), set(state["zero"]))
+
+
+def _training_size(settings: Settings, data: Dataset) -> int:
+    size = len(data.train)
+    if settings.overfit_batches is None:
+        return size
+    return min(size, settings.overfit_batches * settings.batch_size)

@@ -39,7 +39,7 @@ class Batches:
     @property
     def merges(self) -> bool:
         """Whether a last batch of one sample is merged into the one before."""
-        return self.batch_size > 1 and self.n % self.batch_size == 1
+        return self.n % self.batch_size == 1
 
     @property
     def note(self) -> str:

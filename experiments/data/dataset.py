@@ -42,7 +42,10 @@ class Option(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Samples `x` (N, *shape), float32, and their labels `y` (N,), int64. Shared between runs: do not write to them."""
+    """Samples `x` (N, *shape), float32 or float64, and their labels `y` (N,), int64.
+
+    Shared between runs: do not write to them.
+    """
 
     x: Tensor
     y: Tensor
@@ -54,9 +57,9 @@ class Part:
         """The samples (B, *shape) and labels (B,) at `index` (B,), an int64 tensor on the part's device."""
         return self.x.index_select(0, index), self.y.index_select(0, index)
 
-    def to(self, device: torch.device | str) -> Part:
-        """The same part on `device`."""
-        return Part(self.x.to(device), self.y.to(device))
+    def to(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Part:
+        """The same part on `device`, its samples in `dtype`."""
+        return Part(self.x.to(device, dtype), self.y.to(device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +100,11 @@ class Dataset:
     def _hashes(self) -> dict[str, str]:
         return {name: _sha256(part.x, part.y) for name, part in self.parts.items()}
 
-    def to(self, device: torch.device | str) -> Dataset:
-        """The same data set on `device`."""
-        return Dataset(self.name, self.classes, *(part.to(device) for part in self.parts.values()))
+    def to(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Dataset:
+        """The same data set on `device`, its samples in `dtype`; itself where nothing changes."""
+        if self.train.x.device == torch.device(device) and self.train.x.dtype == dtype:
+            return self
+        return Dataset(self.name, self.classes, *(part.to(device, dtype) for part in self.parts.values()))
 
 
 def _sha256(*tensors: Tensor) -> str:
@@ -111,9 +116,9 @@ def _sha256(*tensors: Tensor) -> str:
 
 def _check_samples(where: str, part: Part, shape: tuple[int, ...]) -> None:
     x = part.x
-    if x.dtype != torch.float32 or x.dim() < 2 or tuple(x.shape[1:]) != shape:
+    if x.dtype not in (torch.float32, torch.float64) or x.dim() < 2 or tuple(x.shape[1:]) != shape:
         raise DataError(
-            f"{where}: x is {x.dtype} {tuple(x.shape)}, should be torch.float32 (N, *shape) with shape {shape}"
+            f"{where}: x is {x.dtype} {tuple(x.shape)}, should be float32 or float64 (N, *shape), shape {shape}"
         )
     if x.numel() == 0:
         raise DataError(f"{where}: x has shape {tuple(x.shape)}; there should be at least one sample with one value")

@@ -83,7 +83,7 @@ def _tensor(name: str, path: Path, shape: tuple[int, ...]) -> Tensor:
             tensor: Tensor = (read_label_file if len(shape) == 1 else read_image_file)(str(plain))
         found = f"shape {tuple(tensor.shape)}"
     except DAMAGE as error:
-        found = f"a damaged file ({type(error).__name__}: {error})"
+        found = f"an unreadable file ({type(error).__name__}: {error})"
     else:
         if tensor.shape == shape:
             return tensor

@@ -53,7 +53,7 @@ class CurveWriter:
     def scalars(self, step: int, values: Mapping[str, Any]) -> None:
         """Add the values by tag at `step`, as one event: an eighth of the cost of one event a value.
 
-        Raises ValueError for a tag that `experiments.tracking.tags.tag` could not have made, TypeError for a fractional step.
+        Raises ValueError for a tag that `tags.tag` could not have made, TypeError for a fractional step.
         """
         from tensorboard.compat.proto.summary_pb2 import Summary
 

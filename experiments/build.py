@@ -1,0 +1,69 @@
+"""From checked choices to the model, and to the configuration that its run is known by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from experiments.config import Choices, ConfigError
+from experiments.initialise import initialise
+from experiments.settings import Settings
+from surrogates import EmptyCell, hard_layers
+
+# What has no effect once a knob has none.
+DEPENDENT = {"temperature": ("temperature", "schedule", "final_temperature"), "kernel": ("kernel",)}
+
+
+def build_model(choices: Choices) -> nn.Module:
+    """The chosen model with the chosen component, its weights drawn from the seed; no global generator moves.
+
+    Raises ConfigError for sizes that do not fit, EmptyCell for a component and a strategy that do not go together.
+    """
+    component = partial(choices.component, strategy=choices.strategy)
+    data, settings = choices.data, choices.settings
+    try:
+        with torch.random.fork_rng(devices=[]):
+            model: nn.Module = choices.model(input_shape=data.input_shape, classes=data.classes, component=component)
+    except EmptyCell:
+        raise
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if settings.batch_size == 1 and any(isinstance(m, nn.BatchNorm1d) for m in model.modules()):
+        raise ConfigError("batch_size=1 is too small for model.batch_norm=true, which needs two samples")
+    initialise(model, settings.seed)
+    return model.to(settings.device, floating(settings))
+
+
+def floating(settings: Settings) -> torch.dtype:
+    """The dtype of weights and data."""
+    return torch.float64 if settings.precision == "float64" else torch.float32
+
+
+def drop_unused_knobs(plain: dict[str, Any], model: nn.Module, overrides: Iterable[str]) -> list[str]:
+    """Sets knobs to None that this strategy does not use on this op; says so of those that were set on purpose."""
+    layers = hard_layers(model).values()
+    used = {knob for layer in layers for knob in layer.strategy.uses(layer.op)}
+    asked = {override.lstrip("+").partition("=")[0] for override in overrides}
+    notes = []
+    for knob in DEPENDENT.keys() - used:
+        for key in DEPENDENT[knob]:
+            if plain["strategy"].get(key) is not None:
+                plain["strategy"][key] = None
+                if f"strategy.{key}" in asked:
+                    notes.append(f"strategy.{key} has no effect here and is left out")
+    return sorted(notes)
+
+
+def prepare(threads: int, device: str) -> None:
+    """Threads and determinism of this process; raises ConfigError for a device that is not there."""
+    torch.set_num_threads(threads)
+    try:
+        torch.zeros((), device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"device={device} cannot be used: {str(error).splitlines()[0]}") from None
+    if torch.device(device).type == "cuda":
+        torch.use_deterministic_algorithms(True, warn_only=True)

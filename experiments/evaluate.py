@@ -1,0 +1,72 @@
+"""Scores a run's hard model: `python -m experiments.evaluate RUN [--data NAME] [--part test] [--which best]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from experiments.build import floating
+from experiments.config import ConfigError
+from experiments.console import shown, table
+from experiments.data import load as load_data
+from experiments.data.dataset import DataError, Option
+from experiments.evaluation import score
+from experiments.loading import chosen, load
+from experiments.tracking.checkpoint import CheckpointError
+from experiments.tracking.run_paths import RunPaths
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Prints loss and accuracy; 0 if all is well, 2 for a wrong run, data set or part."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.evaluate", description="Scores a run's hard model.")
+    parser.add_argument("run", type=Path, help="the run's folder")
+    parser.add_argument("--part", choices=("train", "val", "test"), default="test")
+    parser.add_argument("--which", choices=("best", "last"), default="best", help="which checkpoint")
+    parser.add_argument("--data", help="another data set than the run's own, by name")
+    parser.add_argument("--root", help="the folder of its files")
+    given = parser.parse_args(arguments)
+    try:
+        print(table(_rows(given)))
+    except (FileNotFoundError, ConfigError, CheckpointError, DataError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _rows(given: argparse.Namespace) -> list[tuple[str, str]]:
+    choices = chosen(RunPaths(given.run))
+    model = load(given.run, given.which)
+    option = choices.data if given.data is None else _option(given.data, given.root)
+    if (option.input_shape, option.classes) != (choices.data.input_shape, choices.data.classes):
+        mine, other = (f"{o.input_shape} and {o.classes} classes" for o in (choices.data, option))
+        raise ConfigError(f"the run's model takes {mine}; data set {given.data} has {other}")
+    data = load_data(option).to("cpu", floating(choices.settings))
+    scored = score(model, data.parts[given.part])
+    return [
+        ("run", shown(given.run)),
+        ("checkpoint", given.which),
+        ("data", f"{data.name}, {given.part}, {len(data.parts[given.part])} samples"),
+        ("hard loss", f"{scored.loss:.6f}"),
+        ("hard accuracy", f"{scored.accuracy:.4f}"),
+    ]
+
+
+def _option(name: str, root: str | None) -> Option:
+    """The data option of that name; the one dataclass that its module defines."""
+    try:
+        module = import_module(f"experiments.data.{name}")
+    except ImportError:
+        raise ConfigError(f"there is no data set '{name}'") from None
+    classes = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
+    options: list[Any] = [c for c in classes if hasattr(c, "load") and hasattr(c, "input_shape")]
+    if not options:
+        raise ConfigError(f"there is no data set '{name}'")
+    option: Option = options[0](root=root)
+    return option
+
+
+if __name__ == "__main__":
+    sys.exit(main())

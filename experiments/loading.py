@@ -1,0 +1,46 @@
+"""A finished run's model, and its data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+
+from experiments.build import build_model
+from experiments.config import Choices, ConfigError, choose
+from experiments.tracking import checkpoint
+from experiments.tracking.run_paths import RunPaths
+
+
+def load(run: str | Path, which: Literal["best", "last"] = "best", device: str = "cpu") -> nn.Module:
+    """The trained model of a run folder in evaluation mode: an ordinary nn.Module whose hard layers are hard.
+
+    `which`: the checkpoint that was best on validation data, or the last one.
+    Raises FileNotFoundError for a folder without a run, CheckpointError for one without that checkpoint.
+    """
+    paths = RunPaths(run)
+    choices = chosen(paths)
+    with torch.random.fork_rng(devices=[]):
+        model = build_model(choices)
+    if which == "best":
+        state = checkpoint.load(paths.best_checkpoint, device)["model"]
+    else:
+        state = checkpoint.load(paths.last_checkpoint, device)["trainer"]["model"]
+    model.load_state_dict(state)
+    return model.to(device).eval()
+
+
+def chosen(run: RunPaths) -> Choices:
+    """What the run's configuration selects, on the CPU; knobs it left out take their defaults."""
+    if not run.config.exists():
+        raise FileNotFoundError(f"{run.path} holds no run: there is no {run.config.name}")
+    config = OmegaConf.load(run.config)
+    if not isinstance(config, DictConfig):
+        raise ConfigError(f"{run.config} is not a configuration")
+    for key in [key for key, value in config.strategy.items() if value is None]:
+        del config.strategy[key]
+    config.device = "cpu"
+    return choose(config)
