@@ -183,7 +183,7 @@ def test_case_J03(labels, value, index):
     [
         ({"y": torch.zeros(3)}, "y is torch.float32"),
         ({"y": torch.zeros(2, dtype=torch.int64)}, r"y is torch.int64 \(2,\), should be torch.int64 \(3,\)"),
-        ({"x": torch.zeros(3, 2).double()}, "x is torch.float64"),
+        ({"x": torch.zeros(3, 2).half()}, "x is torch.float16"),
         ({"x": torch.zeros(3, 3)}, r"x is torch.float32 \(3, 3\).*shape \(2,\)"),
         ({"x": torch.zeros(0, 2), "y": torch.zeros(0, dtype=torch.int64)}, "at least one sample"),
         ({"x": torch.tensor([[0, 0], [0, float("nan")], [0, 0]])}, "sample 1 holds nan"),
@@ -193,6 +193,14 @@ def test_case_J03(labels, value, index):
 def test_malformed_parts_are_refused(wrong, message):
     with pytest.raises(DataError, match=f"data set test, part val: .*{message}"):
         dataset(**wrong)
+
+
+def test_to_another_precision_and_back():
+    data = load(Digits())
+    double = data.to("cpu", torch.float64)
+    assert double.test.x.dtype == torch.float64
+    assert double.to("cpu").hashes() == data.hashes()
+    assert data.to("cpu") is data
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
