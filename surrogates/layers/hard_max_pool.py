@@ -15,7 +15,7 @@ class HardMaxPool(Component):
 
     (batch, width, n) to (batch, width, n // k), or (batch, width, h, w) to (batch, width, h // k, w // k); what
     does not fill a window is left out, as in torch's max pooling.
-    Raises ValueError for k below 2, and in forward for k larger than the input.
+    Raises ValueError for k below 2, and in forward for an input that no window fits into.
     """
 
     needs_space: ClassVar[bool] = True
@@ -34,8 +34,8 @@ class HardMaxPool(Component):
 
     def forward(self, x: Tensor) -> Tensor:
         """The largest value of each window."""
-        if min(x.shape[2:]) < self.k:
-            raise ValueError(f"k={self.k} is larger than the input of shape {tuple(x.shape[2:])}")
+        if x.dim() < 3 or min(x.shape[2:]) < self.k:
+            raise ValueError(f"no window of k={self.k} fits into the spatial shape {tuple(x.shape[2:])}")
         windows = x
         for dim in range(2, x.dim()):
             windows = windows.unfold(dim, self.k, self.k)

@@ -1,16 +1,18 @@
 """Quantized activations with a fixed range, a learned step or a learned clip."""
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from surrogates.component import Component
-from surrogates.core import Strategy, graft, passing
+from surrogates.core import Strategy, graft, in_float32, passing
 from surrogates.hard_layer import HardLayer
 from surrogates.ops.quantize import Quantize
 
+Range = Literal["fixed", "learned_step", "learned_clip"]
+RANGES = get_args(Range)
 SMALLEST = 1e-6  # a learned step or clip never acts below this
 
 
@@ -27,18 +29,21 @@ class QuantizedActivation(Component):
       dy/da = 1 for x >= a, else 0. a starts at `high`. Under `subgradient` nothing reaches a, since its only way leads
       through the quantizer.
     A learned step or clip that leaves the positive numbers acts as 1e-6 and can come back.
-    Raises ValueError for bits or a range that Quantize refuses, or a learned range that does not start at 0.
+    In half precision a learned range is applied in float32. Raises ValueError for an unknown `range`, bits or ends that
+    Quantize refuses, or a learned range that does not start at 0.
     """
 
     def __init__(
         self,
         strategy: Strategy,
         bits: int = 4,
-        range: Literal["fixed", "learned_step", "learned_clip"] = "fixed",
+        range: Range = "fixed",
         low: float = 0.0,
         high: float = 1.0,
     ) -> None:
         super().__init__()
+        if range not in RANGES:
+            raise ValueError(f"range must be one of {', '.join(RANGES)}, got {range!r}")
         self.range = range
         if range != "fixed" and low != 0.0:
             raise ValueError(f"range={range} starts at 0, got low={low}; use range=fixed for another lower end")
@@ -55,16 +60,22 @@ class QuantizedActivation(Component):
     def forward(self, x: Tensor) -> Tensor:
         """(batch, width, ...) to the same."""
         if self.range == "learned_step":
-            step = self._scaled(_positive(self.step), x)
-            scaled: Tensor = self.quantize(x / step)
-            return scaled * step
+            return in_float32(self._with_step, x)
         if self.range == "learned_clip":
-            clip = _positive(self.clip)
-            scale = clip.detach()
-            inside: Tensor = self.quantize(_clip_above_zero(x, clip) / scale)
-            return inside * scale
+            return in_float32(self._with_clip, x)
         output: Tensor = self.quantize(x)
         return output
+
+    def _with_step(self, x: Tensor) -> Tensor:
+        step = self._scaled(_positive(self.step), x)
+        scaled: Tensor = self.quantize(x / step)
+        return scaled * step
+
+    def _with_clip(self, x: Tensor) -> Tensor:
+        clip = _positive(self.clip)
+        scale = clip.detach()
+        inside: Tensor = self.quantize(_clip_above_zero(x, clip) / scale)
+        return inside * scale
 
     def calibrate(self, *x: Tensor) -> None:
         """Sets a learned step from the mean magnitude of a batch of pre-activations."""
@@ -72,7 +83,7 @@ class QuantizedActivation(Component):
             self.step.data.copy_(2 * x[0].abs().mean() / math.sqrt(self.steps)).clamp_(min=SMALLEST)
 
     def _scaled(self, step: Tensor, x: Tensor) -> Tensor:
-        count = x[0].numel() if len(x) else 1
+        count = max(1, math.prod(x.shape[1:]))
         return graft(step, step / math.sqrt(count * self.steps))
 
 
