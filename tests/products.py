@@ -1,0 +1,242 @@
+"""The product that the laws run over: every op, strategy and kernel in the packages, and inputs for each.
+
+Members are found by walking the packages, so a new file is tested because it exists.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import itertools
+import math
+import pkgutil
+import typing
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+
+import torch
+from torch import Tensor
+
+import surrogates.layers
+import surrogates.ops
+import surrogates.strategies
+from surrogates.component import Component
+from surrogates.core import EmptyCell, Op, Strategy
+from surrogates.kernels import KERNELS, Kernel
+
+SHARED_BASES = {"tempered"}
+NO_EFFECT_ON_A_CALL = {"schedule", "final_temperature"}
+FURTHER_INSTANCES: dict[str, list[dict[str, object]]] = {
+    "ArgMax": [{"dim": 0}],
+    "Clamp": [{"low": -2.0, "high": 0.5}],
+    "Floor": [{"step": 0.5, "low": -1.0, "high": 1.0}, {"step": 0.1}],
+    "Heaviside": [{"zero": 0.0}],
+    "Max": [{"dim": 0}],
+    "Quantize": [
+        {"bits": 1},
+        {"bits": 2, "low": -1.0, "high": 1.0},
+        {"bits": 3, "low": -4.0, "high": 3.0, "bounds": "strict"},
+    ],
+    "Sign": [{"zero": 1.0}],
+}
+HALF = (torch.bfloat16, torch.float16)
+FULL = (torch.float64, torch.float32)
+
+
+def classes(package: object, base: type) -> dict[str, type]:
+    """The one class of each module that the module defines itself, by module stem."""
+    found = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name in SHARED_BASES:
+            continue
+        source = importlib.import_module(f"{package.__name__}.{module.name}")
+        own = [c for c in vars(source).values() if inspect.isclass(c) and c.__module__ == source.__name__]
+        members = [c for c in own if issubclass(c, base)]
+        assert len(members) == 1, f"{source.__name__} must define exactly one {base.__name__}, it has {members}"
+        found[module.name] = members[0]
+    assert found
+    return found
+
+
+OP_CLASSES = classes(surrogates.ops, Op)
+STRATEGY_CLASSES = classes(surrogates.strategies, Strategy)
+LAYER_CLASSES = classes(surrogates.layers, Component)
+OPS: list[Op] = [
+    cls(**further)
+    for cls in OP_CLASSES.values()
+    for further in [{}, *FURTHER_INSTANCES.get(cls.__name__, [])]  # the constructor's defaults first
+]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An op under a strategy."""
+
+    op: Op
+    strategy: Strategy
+
+    def __call__(self, *x: Tensor, T: Tensor | float = 0.3, noise: Tensor | None = None) -> Tensor:
+        if noise is None and self.strategy.noisy(self.op):
+            noise = uniform(x[0])
+        return self.strategy(self.op, *x, T=T, noise=noise)
+
+    @property
+    def hard_valued(self) -> bool:
+        return not self.strategy.soft_forward and not self.strategy.noisy(self.op)
+
+    def carrier(self, *x: Tensor, **kwargs: object) -> Tensor:
+        """The tensor whose derivative the cell has: what it grafts onto its value, or the value itself."""
+        module = importlib.import_module(type(self.strategy).__module__)
+        if not hasattr(module, "graft"):
+            return self(*x, **kwargs)
+        original = module.graft
+        module.graft = lambda value, carrier: carrier
+        try:
+            return self(*x, **kwargs)
+        finally:
+            module.graft = original
+
+
+def literals(annotation: object) -> list[object]:
+    """The strings that a Literal, alone or in a union, allows."""
+    if typing.get_origin(annotation) is typing.Literal:
+        return list(typing.get_args(annotation))
+    return [value for part in typing.get_args(annotation) for value in literals(part)]
+
+
+def choices(cls: type, op: Op) -> Iterator[Strategy]:
+    """Every strategy that the class's Literal fields and the op's named forms allow."""
+    hints = typing.get_type_hints(cls)
+    options: dict[str, list[object]] = {}
+    for field in fields(cls):
+        if field.name == "form":
+            options["form"] = [None, *op.forms(cls.__module__.rpartition(".")[2])]
+        elif field.name not in NO_EFFECT_ON_A_CALL and literals(hints[field.name]):
+            options[field.name] = literals(hints[field.name])
+    for values in itertools.product(*options.values()):
+        yield cls(**dict(zip(options, values, strict=True)))
+
+
+@cache
+def cells(op: Op, one_kernel: bool = False) -> tuple[Cell, ...]:
+    """Every cell of an op that exists; a kernel that a strategy does not use on it counts once."""
+    found: list[Cell] = []
+    for cls in STRATEGY_CLASSES.values():
+        for strategy in choices(cls, op):
+            try:
+                strategy.check(op)
+            except EmptyCell:
+                continue
+            if one_kernel or "kernel" not in strategy.uses(op):
+                strategy = with_default_kernel(strategy)
+            if Cell(op, strategy) not in found:
+                found.append(Cell(op, strategy))
+    return tuple(found)
+
+
+def with_default_kernel(strategy: Strategy) -> Strategy:
+    values = {field.name: getattr(strategy, field.name) for field in fields(strategy)}
+    return type(strategy)(**{**values, "kernel": type(strategy)().kernel})
+
+
+def kernels_of(op: Op) -> dict[str, Kernel]:
+    """The kernels under which an elementwise op's smooth reading exists."""
+    if not (op.elementwise and op.declares("smooth")):
+        return {}
+    return {name: kernel for name, kernel in KERNELS.items() if kernel.has_mean or not op.needs_mean}
+
+
+def arity(op: Op) -> int:
+    """How many inputs the op takes."""
+    return len(inspect.signature(op.hard).parameters)
+
+
+def label(op: Op) -> str:
+    return repr(op)
+
+
+def generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def sample(
+    op: Op, shape: tuple[int, ...] = (3, 4), dtype: torch.dtype = torch.float64, seed: int = 0, scale: float = 1.3
+) -> list[Tensor]:
+    """Inputs from a continuous law: kinks, jumps and ties have probability 0 in float64."""
+    stream = generator(1000 + seed)
+    return [
+        (scale * torch.randn(shape, generator=stream, dtype=torch.float64) + 0.05).to(dtype) for _ in range(arity(op))
+    ]
+
+
+def extremes(op: Op, dtype: torch.dtype) -> list[Tensor]:
+    """Ordinary, huge and infinite numbers, in rows that have an infinite maximum and rows that have not."""
+    big = min(1e30, torch.finfo(dtype).max)
+    rows = [
+        [0.3, -0.4, 1.7, -2.2],
+        [math.inf, 0.2, -0.3, 1.0],
+        [-math.inf, 0.2, -0.3, 1.0],
+        [-math.inf] * 4,
+        [math.inf, -math.inf, math.inf, 0.0],
+        [big, -big, 1.0, -1.0],
+    ]
+    x = torch.tensor(rows, dtype=dtype)
+    return [x if i == 0 else x.flip(-1) for i in range(arity(op))]
+
+
+def uniform(like: Tensor, seed: int = 7) -> Tensor:
+    """Uniform noise on (0, 1), at least float32."""
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    return torch.rand(like.shape, generator=generator(seed), dtype=torch.float64).clamp(1e-6, 1 - 1e-6).to(dtype)
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    """Equal bit for bit up to the sign of zero, NaN equal to NaN."""
+    return (
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and torch.equal(a.nan_to_num(nan=12345.0), b.nan_to_num(nan=12345.0))
+        and torch.equal(a.isnan(), b.isnan())
+    )
+
+
+def gradients(function: Callable[..., Tensor], x: list[Tensor], weight: Tensor | None = None) -> list[Tensor | None]:
+    """The derivative of sum(weight * function(*x)) by each input; None where the graph does not reach it."""
+    leaves = [tensor.detach().clone().requires_grad_() for tensor in x]
+    y = function(*leaves)
+    if not y.requires_grad:
+        return [None] * len(x)
+    weight = torch.ones_like(y) if weight is None else weight
+    return list(torch.autograd.grad(y, leaves, weight, allow_unused=True))
+
+
+def reached(op: Op, x: list[Tensor]) -> Tensor:
+    """Outputs of `hard` that have an infinite answer to give: an infinite input, or an infinite maximum of the row."""
+    if op.elementwise:
+        return torch.stack([tensor.isinf() for tensor in x]).any(0)
+    rows = x[0].amax(op.dim, keepdim=True).isinf()
+    return rows.expand_as(x[0]) if op.keeps_shape else rows.squeeze(op.dim)
+
+
+def spread(op: Op, x: list[Tensor]) -> Tensor:
+    """Where an output of `hard` depends on a NaN."""
+    if op.elementwise:
+        return torch.stack([tensor.isnan() for tensor in x]).any(0)
+    rows = x[0].isnan().any(op.dim, keepdim=True)
+    return rows.expand_as(x[0]) if op.keeps_shape else rows.squeeze(op.dim)
+
+
+def steady(op: Op, x: list[Tensor], radius: float = 0.02) -> Tensor:
+    """Outputs of `hard` without a jump within `radius` of x, tried in all directions of the cube's corners."""
+    base, calm = op.hard(*x), None
+    for seed in range(24):
+        signs = [torch.randint(0, 2, t.shape, generator=generator(seed + 50 * i)) * 2 - 1 for i, t in enumerate(x)]
+        moved = op.hard(*(t + radius * s for t, s in zip(x, signs, strict=True)))
+        near = (moved - base).abs() <= 1.5 * radius
+        calm = near if calm is None else calm & near
+    return calm
+
+
+def total(count: Callable[[Op], int]) -> int:
+    return sum(count(op) for op in OPS)

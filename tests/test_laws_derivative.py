@@ -1,0 +1,457 @@
+"""Laws of the derivative: finite differences, both modes, all orders, every transform."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from products import HALF, OPS, Cell, arity, cells, extremes, generator, gradients, label, sample, total, uniform
+from torch import Tensor
+
+from surrogates import graft
+from surrogates.core import Op
+from surrogates.strategies.smooth import Smooth
+
+torch.set_num_threads(1)
+every_op = pytest.mark.parametrize("op", OPS, ids=label)
+T = 0.3
+H = 1e-6
+
+
+def fixed(cell: Cell, x: list[Tensor], temperature: Tensor | float = T) -> Callable[..., Tensor]:
+    """The cell as a function of its inputs alone: the temperature and the noise are held."""
+    noise = uniform(x[0]) if cell.strategy.noisy(cell.op) else None
+    return lambda *inputs: cell(*inputs, T=temperature, noise=noise)
+
+
+def moved(x: list[Tensor], index: int, coordinate: int, by: float) -> list[Tensor]:
+    copies = [t.clone() for t in x]
+    copies[index].view(-1)[coordinate] += by
+    return copies
+
+
+def difference_jacobian(function: Callable[..., Tensor], x: list[Tensor], step: float = H) -> list[Tensor]:
+    """Central differences, (outputs, inputs) for each input."""
+    columns = [
+        [
+            (function(*moved(x, i, j, step)) - function(*moved(x, i, j, -step))).detach().flatten() / (2 * step)
+            for j in range(x[i].numel())
+        ]
+        for i in range(len(x))
+    ]
+    return [torch.stack(c, dim=1) for c in columns]
+
+
+def jacobian(function: Callable[..., Tensor], x: list[Tensor]) -> list[Tensor]:
+    """By backward, one output at a time."""
+    leaves = [t.clone().requires_grad_() for t in x]
+    y = function(*leaves).flatten()
+    rows = [torch.autograd.grad(y[k], leaves, retain_graph=True) for k in range(len(y))]
+    return [torch.stack([row[i].flatten() for row in rows]) for i in range(len(x))]
+
+
+def close(a: Tensor, b: Tensor, cell: Cell, atol: float = 1e-7, rtol: float = 1e-5) -> None:
+    torch.testing.assert_close(a, b, atol=atol, rtol=rtol, msg=lambda m: f"{cell}: {m}")
+
+
+def weights(y: Tensor, seed: int = 3) -> Tensor:
+    return torch.randn(y.shape, generator=generator(seed), dtype=torch.float64).to(y.dtype)
+
+
+def test_the_laws_below_run_over_all_cells() -> None:
+    assert total(lambda op: len(cells(op))) >= 300
+    assert total(lambda op: len(cells(op, one_kernel=True))) >= 150
+
+
+@every_op
+def test_the_first_derivative_is_the_difference_quotient_of_the_carrier(op: Op) -> None:
+    ran = 0
+    for cell in cells(op):
+        x = sample(op, (3, 4), seed=ran)
+        f = fixed(cell, x)
+        held = fixed(Carried(cell), x)
+        for got, expected in zip(jacobian(f, x), difference_jacobian(held, x), strict=True):
+            close(got, expected, cell)
+        ran += 1
+    assert ran == len(cells(op)) >= 6
+
+
+class Carried(Cell):
+    """The cell's carrier in place of its value."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__(cell.op, cell.strategy)
+
+    def __call__(self, *x: Tensor, **kwargs: object) -> Tensor:
+        return Cell(self.op, self.strategy).carrier(*x, **kwargs)
+
+
+@every_op
+def test_where_the_value_is_smooth_the_derivative_is_the_values_own(op: Op) -> None:
+    """A soft forward is not grafted: the difference quotient is that of the value itself."""
+    for cell in cells(op):
+        if not cell.hard_valued:
+            x = sample(op, (3, 4), seed=5)
+            f = fixed(cell, x)
+            for got, expected in zip(jacobian(f, x), difference_jacobian(f, x), strict=True):
+                close(got, expected, cell)
+
+
+@every_op
+def test_the_second_derivative_is_the_difference_quotient_of_the_first(op: Op) -> None:
+    ran = 0
+    for cell in cells(op):
+        x = sample(op, (2, 3), seed=ran)
+        f = fixed(cell, x)
+        weight = weights(f(*x))
+
+        def gradient(*inputs: Tensor, f=f, weight=weight, create: bool = False) -> Tensor:
+            leaves = [t if t.requires_grad else t.clone().requires_grad_() for t in inputs]
+            found = torch.autograd.grad((f(*leaves).sin() * weight).sum(), leaves, create_graph=create)
+            return torch.cat([g.flatten() for g in found])
+
+        # sin makes the loss curved, so that the derivative of the carrier, squared, matters too
+        expected = difference_of_gradient(gradient, f, x, weight, cell)
+        leaves = [t.clone().requires_grad_() for t in x]
+        first = gradient(*leaves, create=True)
+        rows = [torch.autograd.grad(g, leaves, retain_graph=True, allow_unused=True) for g in first]
+        for i in range(len(x)):
+            got = torch.stack([zero_for_none(row[i], x[i]).flatten() for row in rows])
+            close(got, expected[i], cell, atol=1e-6)
+        ran += 1
+    assert ran == len(cells(op))
+
+
+def difference_of_gradient(
+    gradient: Callable[..., Tensor], f: Callable[..., Tensor], x: list[Tensor], weight: Tensor, cell: Cell
+) -> list[Tensor]:
+    """What double backward must give: sin'' J'J + sin' times the difference quotient of J, J the derivative.
+
+    The value of a grafted cell is piecewise constant, so differencing the gradient of the loss alone would miss the
+    term in which the outer derivative moves with the carrier.
+    """
+    y = f(*x)
+    outer = (y.cos() * weight).flatten().detach()
+    bend = (-y.sin() * weight).flatten().detach()
+    own = jacobian(f, x)
+    found = []
+    for i in range(len(x)):
+        columns = []
+        for j in range(x[i].numel()):
+            up, down = jacobian(f, moved(x, i, j, H)), jacobian(f, moved(x, i, j, -H))
+            column = [
+                ((u - d) / (2 * H)).t() @ outer + o.t() @ (bend * own[i][:, j])
+                for u, d, o in zip(up, down, own, strict=True)
+            ]
+            columns.append(torch.cat(column))
+        found.append(torch.stack(columns, dim=1))
+    return found
+
+
+def zero_for_none(gradient: Tensor | None, like: Tensor) -> Tensor:
+    return torch.zeros_like(like) if gradient is None else gradient
+
+
+@every_op
+def test_functional_hessians_agree_with_double_backward(op: Op) -> None:
+    ran = 0
+    for cell in cells(op):
+        x = sample(op, (2, 3), seed=ran)
+        f = fixed(cell, x)
+
+        def loss(*inputs: Tensor, f=f) -> Tensor:
+            return f(*inputs).sin().sum()
+
+        places = tuple(range(arity(op)))
+        functional = torch.func.hessian(loss, argnums=places)(*x)
+        plain = torch.autograd.functional.hessian(loss, tuple(x))
+        for i in places:
+            for j in places:
+                close(functional[i][j], plain[i][j], cell, atol=1e-10)
+        ran += 1
+    assert ran == len(cells(op))
+
+
+def test_case_B05_the_hessian_keeps_the_curvature_of_the_surrogate() -> None:
+    y = torch.tensor([-0.33, -1.02], dtype=torch.float64)
+
+    def h(y: Tensor) -> Tensor:
+        return graft(torch.round(y).clamp(-1, 1).detach(), torch.tanh(y)).pow(2).sum()
+
+    hessian = torch.func.hessian(h)(y)
+    torch.testing.assert_close(hessian, torch.diag(torch.tensor([1.6148, -0.9225]).double()), atol=5e-5, rtol=0)
+    torch.testing.assert_close(torch.autograd.functional.hessian(h, y), hessian)
+
+
+@every_op
+def test_case_B14_forward_mode_is_reverse_mode(op: Op) -> None:
+    ran = 0
+    for cell in cells(op):
+        x = sample(op, (3, 4), seed=ran)
+        f = fixed(cell, x)
+        tangent = tuple(weights(t, seed=i) for i, t in enumerate(x))
+        value, forward = torch.func.jvp(f, tuple(x), tangent)
+        weight = weights(value, seed=9)
+        reverse = gradients(f, x, weight)
+        assert torch.equal(value, f(*x)), cell
+        close((forward * weight).sum(), sum((g * t).sum() for g, t in zip(reverse, tangent, strict=True)), cell, 1e-10)
+        ran += 1
+    assert ran == len(cells(op))
+
+
+@every_op
+def test_vmap_is_a_loop(op: Op) -> None:
+    """vmap of the value, and of its gradient: per-sample gradients."""
+    ran = 0
+    places = tuple(range(arity(op)))
+    for cell in cells(op):
+        batch = sample(op, (5, 3, 4), seed=ran)
+        noisy = cell.strategy.noisy(op)
+        noise = uniform(batch[0]) if noisy else None
+
+        def one(*inputs: Tensor, cell=cell, noisy=noisy) -> Tensor:
+            x, noise = (inputs[:-1], inputs[-1]) if noisy else (inputs, None)
+            return cell(*x, T=T, noise=noise)
+
+        def loss(*inputs: Tensor, one=one) -> Tensor:
+            return one(*inputs).sin().sum()
+
+        everything = [*batch, noise] if noisy else batch
+        rows = [[t[i] for t in everything] for i in range(5)]
+        close(torch.func.vmap(one)(*everything), torch.stack([one(*row) for row in rows]), cell, 1e-12)
+        mapped = torch.func.vmap(torch.func.grad(loss, argnums=places))(*everything)
+        looped = [torch.func.grad(loss, argnums=places)(*row) for row in rows]
+        plain = [
+            gradients(lambda *x, row=row, loss=loss: loss(*x, *row[arity(op) :]), row[: arity(op)]) for row in rows
+        ]
+        for i in places:
+            close(mapped[i], torch.stack([row[i] for row in looped]), cell, 1e-12)
+            close(mapped[i], torch.stack([row[i] for row in plain]), cell, 1e-12)
+        ran += 1
+    assert ran == len(cells(op))
+
+
+@every_op
+def test_case_B10_strides_do_not_matter(op: Op) -> None:
+    """Transposed, expanded and concatenated gradients, and inputs of every layout, against the contiguous copy."""
+    ran = 0
+    for cell in cells(op):
+        x = sample(op, (4, 4), seed=ran)
+        f = fixed(cell, x)
+        weight = weights(f(*x))
+        dims = range(weight.dim() - 1, -1, -1)
+        downstream = {
+            "transposed": lambda y, w=weight, d=dims: (y.permute(*d) * w.permute(*d).contiguous()).sum(),
+            "expanded": lambda y: y.sum(),
+            "concatenated": lambda y, w=weight: (torch.cat([y, y]) * torch.cat([w, w])).sum(),
+            "strided": lambda y, w=weight: (y[..., ::2] * w[..., ::2]).sum(),
+        }
+        factor = {
+            "transposed": weight,
+            "expanded": torch.ones_like(weight),
+            "concatenated": 2 * weight,
+            "strided": weight * (torch.arange(weight.shape[-1]) % 2 == 0),
+        }
+        for name, after in downstream.items():
+            got = gradients(lambda *inputs, f=f, after=after: after(f(*inputs)), x)
+            expected = gradients(f, x, factor[name].contiguous())
+            for g, e in zip(got, expected, strict=True):
+                close(g, e, cell, 1e-12)
+        columns = [t.t().contiguous().t() for t in x]
+        assert not columns[0].is_contiguous()
+        for g, e in zip(gradients(f, columns, weight), gradients(f, x, weight), strict=True):
+            close(g, e, cell, 1e-12)
+        ran += 1
+    assert ran == len(cells(op))
+
+
+@every_op
+def test_case_A07_every_input_stays_connected(op: Op) -> None:
+    ran = 0
+    for cell in cells(op):
+        for dtype in (torch.float64, torch.float32, *HALF):
+            x = sample(op, (3, 4), dtype)
+            for g, t in zip(gradients(cell, x), x, strict=True):
+                assert g is not None, cell
+                assert g.dtype == dtype, cell
+                assert g.shape == t.shape, cell
+                assert g.isfinite().all(), cell
+            ran += 1
+    assert ran == 4 * len(cells(op))
+
+
+@every_op
+def test_the_subgradient_is_exactly_zero_where_the_op_is_flat_and_its_slope_elsewhere(op: Op) -> None:
+    x = sample(op, (20, 4))
+    slopes = difference_jacobian(op.hard, x)
+    for cell in cells(op):
+        if type(cell.strategy).__name__ == "Subgradient":
+            for got, expected in zip(jacobian(fixed(cell, x), x), slopes, strict=True):
+                close(got, expected, cell, atol=1e-7)
+                assert torch.equal(got == 0, expected.abs() < 1e-7), cell
+
+
+@every_op
+def test_gradients_are_finite_at_the_extremes(op: Op) -> None:
+    ran = 0
+    for dtype, size in ((torch.float16, 1e4), (torch.bfloat16, 1e4), (torch.float32, 1e30), (torch.float64, 1e30)):
+        x = [t.sign().to(dtype) * size / 4**i for i, t in enumerate(sample(op, (4, 4)) + sample(op, (4, 4), seed=1))]
+        x = x[: arity(op)]
+        x[0][1] = torch.tensor([0.3, -0.2, size, -size], dtype=dtype)
+        for cell in cells(op):
+            for g in gradients(cell, x):
+                assert g is not None
+                assert g.isfinite().all(), (cell, dtype, g)
+            ran += 1
+    assert ran == 4 * len(cells(op))
+
+
+@every_op
+def test_infinite_inputs_give_no_nan_and_no_infinite_gradient(op: Op) -> None:
+    """And where a carrier is infinite, graft's promise: a derivative of exactly 0."""
+    for dtype in (torch.float64, torch.float32, *HALF):
+        x = extremes(op, dtype)
+        for cell in cells(op):
+            for g in gradients(cell, x):
+                assert g.isfinite().all(), (cell, dtype, g)
+            if cell.hard_valued:
+                dead = ~cell.carrier(*x).isfinite()
+                leaves = [t.clone().requires_grad_() for t in x]
+                y = cell(*leaves)
+                for g in torch.autograd.grad(y, leaves, dead.to(dtype)):
+                    assert (g == 0).all(), (cell, dtype)
+
+
+@every_op
+def test_case_B08_autocast_keeps_dtypes(op: Op) -> None:
+    ran = 0
+    layer = torch.nn.Linear(4, 4)
+    for cell in cells(op):
+        for dtype in (torch.float32, torch.bfloat16):
+            x = [t.requires_grad_() for t in sample(op, (4, 4), dtype)]
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                y = cell(*x)
+                loss = layer(cell(*[layer(t) for t in x])).sum() + y.float().sum()
+            assert y.dtype == dtype, cell
+            loss.backward()
+            assert all(t.grad.dtype == dtype for t in x), cell
+            assert layer.weight.grad.dtype == torch.float32
+            ran += 1
+    assert ran == 2 * len(cells(op))
+
+
+def compiled_agrees(cell: Cell) -> int:
+    """Value, gradient and per-sample gradient, compiled as one graph each, against eager."""
+    op, places = cell.op, tuple(range(arity(cell.op)))
+    x = sample(op, (3, 4), torch.float32)
+    noise = [uniform(x[0])] if cell.strategy.noisy(op) else []
+    temperature = torch.tensor(T)
+
+    def value(*inputs: Tensor) -> Tensor:
+        return cell(*inputs[: len(x)], T=temperature, noise=inputs[len(x)] if noise else None)
+
+    def loss(*inputs: Tensor) -> Tensor:
+        return value(*inputs).sin().sum()
+
+    functions = [value, torch.func.grad(loss, argnums=places), torch.func.vmap(torch.func.grad(loss, argnums=places))]
+    for function in functions:
+        torch._dynamo.reset()
+        given = [t.unsqueeze(1) for t in (*x, *noise)] if function is functions[2] else [*x, *noise]
+        got = torch.compile(function, fullgraph=True, backend="aot_eager")(*given)
+        expected = function(*given)
+        pairs = [(got, expected)] if isinstance(got, Tensor) else list(zip(got, expected, strict=True))
+        for g, e in pairs:
+            close(g, e, cell, atol=1e-5, rtol=1e-4)
+            assert function is value or g.abs().sum() > 0 or e.abs().sum() == 0, f"{cell}: silent zeros"
+    leaves = [t.clone().requires_grad_() for t in x]
+    torch._dynamo.reset()
+    y = torch.compile(value, fullgraph=True, backend="aot_eager")(*leaves, *noise)
+    if cell.hard_valued:
+        assert torch.equal(y, op.hard(*x)), cell
+    for g, e in zip(torch.autograd.grad(y.sin().sum(), leaves), gradients(lambda *i: loss(*i, *noise), x), strict=True):
+        close(g, e, cell, atol=1e-5, rtol=1e-4)
+    return len(functions) + 1
+
+
+def representative() -> list[Cell]:
+    """A dozen cells: every strategy, every way to build a carrier, every kind of op."""
+    wanted = [
+        ("Round()", "Subgradient"),
+        ("Round()", "StraightThrough(carrier=own)"),
+        ("Round()", "Smooth"),
+        ("Round()", "Rewrite"),
+        ("Sign(zero=1.0)", "StraightThrough(carrier=own)"),
+        ("Heaviside(zero=1.0)", "StraightThrough(carrier=smooth)"),
+        ("Quantize(bits=4, low=0.0, high=1.0, bounds='inclusive')", "Smooth"),
+        ("Max(dim=-1)", "Subgradient"),
+        ("Max(dim=-1)", "StraightThrough(carrier=own)"),
+        ("ArgMax(dim=-1)", "StraightThrough(carrier=own)"),
+        ("Maximum()", "Smooth"),
+        ("Clamp(low=0.0, high=1.0)", "Rewrite"),
+    ]
+    found = []
+    for op in OPS:
+        for name in [strategy for named, strategy in wanted if named == repr(op)]:
+            cls, _, carrier = name.rstrip(")").partition("(carrier=")
+            found.append(
+                next(
+                    cell
+                    for cell in cells(op, one_kernel=True)
+                    if type(cell.strategy).__name__ == cls and getattr(cell.strategy, "carrier", "") == carrier
+                )
+            )
+    assert len(found) == len(wanted) == 12
+    return found
+
+
+@pytest.mark.parametrize("cell", representative(), ids=lambda cell: f"{type(cell.op).__name__}-{cell.strategy}")
+def test_compiled_is_eager(cell: Cell) -> None:
+    assert compiled_agrees(cell) == 4
+
+
+@pytest.mark.nightly
+@every_op
+def test_compiled_is_eager_in_every_cell(op: Op) -> None:
+    ran = [compiled_agrees(cell) for cell in cells(op, one_kernel=True)]
+    assert sum(ran) == 4 * len(cells(op, one_kernel=True))
+
+
+@pytest.mark.parametrize("name", ["Round()", "ArgMax(dim=-1)", "ReLU()"])
+def test_case_B13_annealing_recompiles_nothing(name: str) -> None:
+    """The temperature is a 0-d tensor, written in place: one compilation for a whole schedule."""
+    op = next(op for op in OPS if repr(op) == name)
+    strategy = Smooth(schedule="exponential", temperature=1.0, final_temperature=0.05)
+    temperature = torch.tensor(1.0)
+    compiled = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
+        compiled.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    f = torch.compile(lambda x: strategy(op, x, T=temperature), fullgraph=True, backend=backend)
+    x = sample(op, (4, 4), torch.float32)[0]
+    results = []
+    for step in range(12):
+        temperature.fill_(strategy.temperature_at(step / 11))
+        results.append(f(x))
+        torch.testing.assert_close(results[-1], strategy(op, x, T=temperature), atol=1e-5, rtol=1e-4)
+    assert len(compiled) == 1
+    assert not torch.equal(results[0], results[-1])
+
+
+def test_a_half_precision_carrier_that_overflows_is_not_taken_for_infinite() -> None:
+    """Tied entries near the largest number: their sum is infinite, their shared derivative is not 0."""
+    big = torch.tensor([[6e4, 6e4, 1.0]], dtype=torch.float16)
+    ran = 0
+    for op in OPS:
+        if type(op).__name__ in ("Max", "Maximum"):
+            for cell in cells(op, one_kernel=True):
+                x = [big.t() if getattr(op, "dim", -1) == 0 else big, big.clone()][: arity(op)]
+                total = sum(g.sum() for g in gradients(cell, x))
+                assert total.item() == len(gradients(cell, x)[0].flatten()) / (
+                    3 if type(op).__name__ == "Max" else 1
+                ), cell
+                ran += 1
+    assert ran >= 14
+    assert math.isfinite(torch.finfo(torch.float16).max)

@@ -1,0 +1,400 @@
+"""Laws of the value: what comes out of every op under every strategy."""
+
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+from products import (
+    FULL,
+    HALF,
+    OPS,
+    STRATEGY_CLASSES,
+    arity,
+    cells,
+    extremes,
+    generator,
+    kernels_of,
+    label,
+    reached,
+    same,
+    sample,
+    spread,
+    steady,
+    total,
+    uniform,
+)
+
+from surrogates import EmptyCell
+from surrogates.core import READINGS, Op
+from surrogates.kernels import KERNELS
+from surrogates.ops.argmax import ArgMax
+from surrogates.ops.max import Max
+from surrogates.strategies.rewrite import Rewrite
+from surrogates.strategies.smooth import Smooth
+
+torch.set_num_threads(1)
+every_op = pytest.mark.parametrize("op", OPS, ids=label)
+MINIMUM_OF_CELLS = 300
+
+
+def test_the_product_is_found() -> None:
+    assert total(lambda op: len(cells(op))) >= MINIMUM_OF_CELLS
+    assert {type(cell.strategy) for op in OPS for cell in cells(op)} == set(STRATEGY_CLASSES.values())
+
+
+@every_op
+def test_a_missing_reading_is_an_empty_cell_that_names_op_reading_and_file(op: Op) -> None:
+    declared = [reading for reading in READINGS if op.declares(reading)]
+    assert "hard" in declared
+    for reading in set(READINGS) - set(declared):
+        file = type(op).__module__.replace(".", "/") + ".py"
+        with pytest.raises(EmptyCell, match=f"{type(op).__name__}.*'{reading}'.*{file}"):
+            op.reading(reading)
+
+
+@every_op
+@pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
+def test_the_value_is_the_hard_value(op: Op, dtype: torch.dtype) -> None:
+    layouts = 0
+    ran = 0
+    for x in layouts_of(op, dtype):
+        before = [t.clone() for t in x]
+        expected = op.hard(*(t.clone() for t in x))
+        for cell in cells(op):
+            if cell.hard_valued:
+                y = cell(*x)
+                assert same(y, expected), cell
+                assert y.dtype == dtype, cell
+                ran += 1
+            assert all(same(t, b) for t, b in zip(x, before, strict=True)), f"{cell} edits its input"
+        layouts += 1
+    assert layouts >= 6
+    assert ran == layouts * sum(cell.hard_valued for cell in cells(op)) >= layouts * 2
+
+
+def layouts_of(op: Op, dtype: torch.dtype) -> list[list[torch.Tensor]]:
+    square = sample(op, (4, 4), dtype)
+    wide = sample(op, (8, 6), dtype, seed=1)
+    empty = [(0, 4), (4, 0), (0,)] if op.elementwise else [(0, 4) if op.dim == -1 else (4, 0)]
+    return [
+        sample(op, (3, 4), dtype),
+        [t.t() for t in square],
+        [t[:1].expand(4, 4) for t in square],
+        [t[::2, 1::2] for t in wide],
+        [t.to(memory_format=torch.channels_last) for t in sample(op, (2, 3, 4, 5), dtype)],
+        extremes(op, dtype),
+        *[sample(op, shape, dtype) for shape in empty],
+    ]
+
+
+@every_op
+def test_case_B06_no_value_shares_memory_with_an_input(op: Op) -> None:
+    x = sample(op)
+    owners = {t.untyped_storage().data_ptr() for t in x}
+    for cell in cells(op):
+        assert cell(*x).untyped_storage().data_ptr() not in owners, cell
+
+
+@every_op
+@pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
+def test_every_layout_gives_what_the_contiguous_copy_gives(op: Op, dtype: torch.dtype) -> None:
+    ran = 0
+    for x in layouts_of(op, dtype):
+        copy = [t.contiguous() for t in x]
+        for cell in cells(op):
+            y, expected = cell(*x), cell(*copy)
+            assert y.dtype == dtype, cell
+            assert y.shape == expected.shape, cell
+            torch.testing.assert_close(y, expected, equal_nan=True, msg=lambda m, cell=cell: f"{cell}: {m}")
+            ran += 1
+    assert ran >= 7 * len(cells(op))
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if not op.elementwise], ids=label)
+def test_case_B11_an_empty_row_has_no_maximum(op: Op) -> None:
+    x = torch.zeros((4, 0) if op.dim == -1 else (0, 4))
+    with pytest.raises(IndexError, match="max"):
+        op.hard(x)
+
+
+@every_op
+def test_case_B11_an_empty_batch_has_an_empty_gradient(op: Op) -> None:
+    shapes = [(0, 4), (4, 0), (0,)] if op.elementwise else [(0, 4) if op.dim == -1 else (4, 0)]
+    for shape in shapes:
+        for cell in cells(op):
+            x = [t.requires_grad_() for t in sample(op, shape)]
+            got = torch.autograd.grad(cell(*x).sum(), x)
+            assert [g.shape for g in got] == [t.shape for t in x], cell
+
+
+@every_op
+def test_case_A08_integers_are_refused_by_name(op: Op) -> None:
+    ran = 0
+    for cell in cells(op):
+        for dtype in (torch.int64, torch.int32, torch.uint8, torch.bool):
+            x = [torch.ones(2, 3, dtype=dtype)] * arity(op)
+            with pytest.raises(TypeError, match=f"{type(op).__name__}.*{dtype}"):
+                cell(*x)
+            ran += 1
+    assert ran == 4 * len(cells(op))
+
+
+@every_op
+@pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
+def test_nan_in_gives_nan_out_and_only_there(op: Op, dtype: torch.dtype) -> None:
+    for place in range(arity(op)):
+        x = sample(op, (4, 5), dtype)
+        x[place][1, 2] = math.nan
+        touched = spread(op, x)
+        assert touched.any()
+        assert not touched.all()
+        for cell in cells(op):
+            y = cell(*x)
+            assert y[touched].isnan().all(), cell
+            assert not y[~touched].isnan().any(), cell
+
+
+@every_op
+@pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
+def test_no_nan_comes_from_numbers_and_infinite_inputs_give_the_hard_value(op: Op, dtype: torch.dtype) -> None:
+    x = extremes(op, dtype)
+    hard = op.hard(*x)
+    assert not hard.isnan().any()
+    infinite = reached(op, x)
+    assert infinite.any()
+    for cell in cells(op):
+        y = cell(*x)
+        assert not y.isnan().any(), cell
+        torch.testing.assert_close(y[infinite], hard[infinite], msg=lambda m, cell=cell: f"{cell}: {m}")
+
+
+@every_op
+def test_finite_inputs_give_finite_values(op: Op) -> None:
+    for dtype, size in ((torch.float16, 1e4), (torch.bfloat16, 1e4), (torch.float32, 1e30), (torch.float64, 1e30)):
+        x = [t.to(dtype) for t in ([sample(op)[0].sign() * size, sample(op, seed=1)[0] * size / 8])[: arity(op)]]
+        for cell in cells(op):
+            assert cell(*x).isfinite().all(), (cell, dtype)
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.declares("smooth")], ids=label)
+def test_smooth_tends_to_hard(op: Op) -> None:
+    x = sample(op, (40, 6))
+    x[0] = x[0] * 2
+    calm = steady(op, x)
+    assert calm.float().mean() > 0.3
+    hard = op.hard(*x)
+    smooth = [cell for cell in cells(op) if isinstance(cell.strategy, Smooth)]
+    assert smooth
+    for cell in smooth:
+        gap = [(cell(*x, T=T) - hard)[calm].abs().max().item() for T in (1e-2, 1e-4, 1e-6, 1e-12)]
+        assert gap[2] < 1e-3, cell
+        assert gap[3] < 1e-9, cell
+        assert all(harder <= softer + 1e-14 for softer, harder in pairwise(gap)), (cell, gap)
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.declares("smooth")], ids=label)
+def test_case_C03_a_smaller_temperature_is_nearer_to_hard(op: Op) -> None:
+    x = sample(op, (400, 4), seed=3)
+    x[0][:, :2] = torch.linspace(-2, 2, 800, dtype=torch.float64).view(400, 2)
+    hard = op.hard(*x)
+    for cell in cells(op):
+        if isinstance(cell.strategy, Smooth):
+            unit = getattr(op, "step", 1.0) / op.temperature_unit
+            gap = [(cell(*x, T=T * unit) - hard).abs().mean().item() for T in (0.0125, 0.025, 0.05, 0.1, 0.2)]
+            assert all(a < b for a, b in pairwise(gap)), (cell, gap)
+
+
+def test_case_C03_entropy_falls_with_the_temperature() -> None:
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    sharp = Smooth()(ArgMax(), x, T=0.1)
+    torch.testing.assert_close(sharp, torch.tensor([0.00005, 0.99995], dtype=torch.float64), atol=5e-6, rtol=0)
+    entropy = [torch.special.entr(Smooth()(ArgMax(), x, T=T)).sum().item() for T in (0.05, 0.1, 0.5, 1.0, 4.0)]
+    assert entropy == sorted(entropy)
+
+
+MONTE_CARLO = [op for op in OPS if kernels_of(op)]
+
+
+@pytest.mark.parametrize("op", MONTE_CARLO, ids=label)
+def test_smooth_is_the_expectation_of_hard_under_its_noise(op: Op) -> None:
+    """Every elementwise op and every kernel: the mean of hard(x + T e) over 40,000 e within four standard errors."""
+    draws = 40_000
+    ran = 0
+    for index, (name, kernel) in enumerate(kernels_of(op).items()):
+        for T in (0.07, 0.4, 1.5):
+            x = sample(op, (24,), seed=index)
+            p = torch.rand(draws, 1, generator=generator(hash_of(name, T)), dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
+            hard = op.hard(x[0] + T * op.temperature_unit * kernel.quantile(p), *(t.expand(draws, -1) for t in x[1:]))
+            error = hard.std(0) / math.sqrt(draws)
+            resolution = 10 * getattr(op, "step", 1.0) / draws  # an event too rare to be drawn has error 0
+            gap = (Smooth(kernel=name)(op, *x, T=T) - hard.mean(0)).abs()
+            assert (gap <= 4 * error + resolution).all(), (op, name, T, (gap / error).max())
+            ran += 1
+    assert ran == 3 * len(kernels_of(op)) >= 12
+
+
+def hash_of(name: str, T: float) -> int:
+    return sum(map(ord, name)) * 1000 + round(100 * T)
+
+
+def test_the_kernels_of_an_op_are_those_with_an_expectation() -> None:
+    bounded = {type(op).__name__ for op in MONTE_CARLO if len(kernels_of(op)) == len(KERNELS)}
+    unbounded = {type(op).__name__ for op in MONTE_CARLO if len(kernels_of(op)) < len(KERNELS)}
+    assert bounded >= {"Sign", "Heaviside", "Quantize", "Clamp", "Floor"}
+    assert unbounded >= {"Round", "Floor", "Abs", "ReLU", "Maximum"}
+    assert sum(len(kernels_of(op)) for op in MONTE_CARLO) >= 88
+    for op in MONTE_CARLO:
+        for name in set(KERNELS) - set(kernels_of(op)):
+            with pytest.raises(EmptyCell, match=f"{type(op).__name__}.*'{name}' has no mean"):
+                Smooth(kernel=name).check(op)
+
+
+@pytest.mark.parametrize("T", [0.2, 1.0, 3.0])
+def test_max_and_argmax_are_expectations_under_centred_gumbel_noise(T: float) -> None:
+    draws = 100_000
+    x = torch.tensor([0.3, -0.4, 0.9, 0.8, -math.inf], dtype=torch.float64)
+    u = torch.rand(draws, 5, generator=generator(11), dtype=torch.float64).clamp(min=1e-15)
+    noisy = x + T * (-torch.log(-torch.log(u)) - 0.57721566490153286)
+    for op in (Max(), ArgMax()):
+        hard = op.hard(noisy)
+        error = hard.std(0) / math.sqrt(draws)
+        assert ((Smooth()(op, x, T=T) - hard.mean(0)).abs() <= 4 * error + 1e-12).all()
+
+
+def test_case_C11_smooth_max_is_biased_upward_by_at_most_T_log_n() -> None:
+    x = torch.tensor([1.0, 2.0, 2.0], dtype=torch.float64)
+    for T, bias in ((1.0, 0.8620), (0.1, 0.06932), (0.01, 0.006931)):
+        got = (Smooth()(Max(), x, T=T) - 2).item()
+        assert got == pytest.approx(bias, rel=1e-3)
+        assert 0 <= got <= T * math.log(3)
+    rows = sample(Max(), (200, 5))[0]
+    bias = Smooth()(Max(), rows, T=0.7) - rows.amax(-1)
+    assert (bias >= 0).all()
+    assert (bias <= 0.7 * math.log(5)).all()
+
+
+def test_case_C08_smooth_argmax_sums_to_one_along_its_dim_and_rows_are_independent() -> None:
+    x = sample(ArgMax(), (4, 3))[0]
+    for dim in (0, 1, -1):
+        y = Smooth()(ArgMax(dim=dim), x, T=0.5)
+        torch.testing.assert_close(y.sum(dim), torch.ones_like(y.sum(dim)))
+        moved = x.clone()
+        moved.select(1 - dim % 2, 0).add_(sample(ArgMax(), tuple(x.select(1 - dim % 2, 0).shape), seed=2)[0])
+        after = Smooth()(ArgMax(dim=dim), moved, T=0.5)
+        changed = (after != y).any(dim)
+        assert changed[0]
+        assert not changed[1:].any()
+
+
+REWRITES = [(op, form) for op in OPS if op.declares("rewrite") for form in [None, *op.forms("rewrite")]]
+
+
+@pytest.mark.parametrize(("op", "form"), REWRITES, ids=str)
+@pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
+def test_a_rewrite_is_what_it_says(op: Op, form: str | None, dtype: torch.dtype) -> None:
+    strategy = Rewrite(form=form)
+    kind = strategy.kind(op)
+    assert kind in ("exact", "exact almost everywhere", "relaxed", "changes the objective")
+    x = [t for t in sample(op, (200, 4), dtype, scale=2.0)]
+    if kind == "exact":
+        torch.testing.assert_close(strategy(op, *x), op.hard(*x))
+    elif kind == "exact almost everywhere":
+        assert (strategy(op, *x) == op.hard(*x)).float().mean() > 0.9
+
+
+STATED_MEANS = {  # E[rewrite] of the relaxed rewrites, by class and form
+    ("Round", None): lambda op, x: x,
+    ("Floor", None): lambda op, x: torch.clamp(x - op.step / 2, op.low, op.high),
+    ("Floor", "dither"): lambda op, x: mean_of_clamped(x - op.step / 2, op.step / 2, op.low, op.high),
+    ("Quantize", None): lambda op, x: mean_of_clamped(x, op.step / 2, op.low, op.high),
+}
+
+
+def mean_of_clamped(x: torch.Tensor, half: float, low: float, high: float) -> torch.Tensor:
+    """E[clamp(x + U(-half, half), low, high)] by quadrature."""
+    offsets = (torch.arange(4000, dtype=torch.float64) + 0.5) / 4000 * 2 * half - half
+    return torch.clamp(x.unsqueeze(-1) + offsets, low, high).mean(-1)
+
+
+@pytest.mark.parametrize(("op", "form"), REWRITES, ids=str)
+def test_a_relaxed_rewrite_has_its_stated_mean(op: Op, form: str | None) -> None:
+    strategy = Rewrite(form=form)
+    if strategy.kind(op) != "relaxed":
+        return
+    x = sample(op, (50,), scale=2.0)[0]
+    rows = x.expand(20_000, -1)
+    y = strategy(op, rows, noise=uniform(rows, seed=3)) if strategy.noisy(op) else strategy(op, rows)
+    error = y.std(0) / math.sqrt(len(rows))
+    expected = STATED_MEANS[type(op).__name__, form](op, x)
+    assert ((y.mean(0) - expected).abs() <= 4 * error + 1e-6).all()
+
+
+def test_every_kind_of_rewrite_was_run() -> None:
+    kinds = [Rewrite(form=form).kind(op) for op, form in REWRITES]
+    assert kinds.count("exact") >= 10
+    assert kinds.count("relaxed") >= 11
+    assert kinds.count("changes the objective") >= 2
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.declares("rewrite")], ids=label)
+def test_noise_that_is_missing_is_asked_for(op: Op) -> None:
+    for form in [None, *op.forms("rewrite")]:
+        if Rewrite(form=form).noisy(op):
+            with pytest.raises(ValueError, match=f"Rewrite.*{type(op).__name__}.*noise"):
+                Rewrite(form=form)(op, *sample(op))
+
+
+@pytest.mark.parametrize(
+    "op", [op for op in OPS if type(op).__name__ in ("Floor", "Quantize", "Round", "Sign")], ids=label
+)
+@pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
+def test_case_E09_hard_twice_is_hard_once(op: Op, dtype: torch.dtype) -> None:
+    x = sample(op, (5000,), dtype, scale=3.0)[0]
+    once = op.hard(x)
+    assert torch.equal(op.hard(once), once)
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if type(op).__name__ in ("Quantize", "Sign", "Heaviside")], ids=label)
+@pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
+def test_case_E02_the_number_of_values(op: Op, dtype: torch.dtype) -> None:
+    x = torch.cat(
+        [sample(op, (20_000,), dtype, scale=4.0)[0], torch.tensor([0.0, -0.0, math.inf, -math.inf]).to(dtype)]
+    )
+    values = set(op.hard(x).tolist())
+    if type(op).__name__ == "Quantize":
+        assert len(values) == 2**op.bits
+        assert min(values) == op.low
+        assert max(values) == op.high
+    elif type(op).__name__ == "Sign":
+        assert values == {-1.0, 1.0, op.zero}
+        assert op.hard(torch.tensor([0.0, -0.0])).tolist() == [op.zero] * 2
+    else:
+        assert values == {0.0, 1.0}
+        assert op.hard(torch.tensor([0.0, -0.0])).tolist() == [op.zero] * 2
+
+
+def test_case_E03_halves_go_to_even() -> None:
+    (rounding,) = [op for op in OPS if type(op).__name__ == "Round"]
+    x = torch.tensor([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 0.49999997, 8388609.0])
+    assert rounding.hard(x).tolist() == [-2.0, -2.0, 0.0, 0.0, 2.0, 2.0, 0.0, 8388609.0]
+
+
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+def test_case_B09_scale_arithmetic_is_done_in_float32(dtype: torch.dtype) -> None:
+    """In half precision a quantizer's value is that of the float32 op, cast back, and floor is that on its grid."""
+    ran = 0
+    for op in OPS:
+        x = sample(op, (5000,), dtype, scale=3.0)[0]
+        if type(op).__name__ == "Quantize":
+            assert torch.equal(op.hard(x), op.hard(x.float()).to(dtype)), op
+            ran += 1
+        if type(op).__name__ == "Floor":
+            points = (torch.arange(-200, 200) * torch.tensor(op.step)).to(dtype)
+            points = points[(points >= op.low) & (points <= op.high)]
+            inside = x[(x >= op.low) & (x <= op.high)]
+            expected = torch.where(points <= inside.unsqueeze(-1), points, -math.inf).amax(-1)
+            assert torch.equal(op.hard(inside), expected), op
+            assert op.hard(torch.tensor([6e4, -6e4], dtype=dtype)).isfinite().all()
+            ran += 1
+    assert ran >= 7
