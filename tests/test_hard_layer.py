@@ -1,0 +1,254 @@
+"""HardLayer: modes, the temperature's buffer, keyed noise, copies and checkpoints."""
+
+import copy
+import io
+import math
+import pickle
+
+import pytest
+import torch
+from products import HALF, OPS, STRATEGY_CLASSES, Cell, arity, cells, label, same, sample
+from torch import nn
+
+from surrogates import EmptyCell, HardLayer, anneal, hard_layers, key_noise, mode
+from surrogates.core import Op, Strategy
+from surrogates.noise import uniforms
+from surrogates.ops.argmax import ArgMax
+from surrogates.ops.round import Round
+from surrogates.ops.sign import Sign
+from surrogates.strategies.rewrite import Rewrite
+from surrogates.strategies.smooth import Smooth
+from surrogates.strategies.ste import StraightThrough
+from surrogates.strategies.subgradient import Subgradient
+
+torch.set_num_threads(1)
+every_op = pytest.mark.parametrize("op", OPS, ids=label)
+SOFT = Smooth(temperature=0.5, schedule="exponential", final_temperature=0.05)
+
+
+def model(strategy: Strategy = SOFT) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(4, 4), HardLayer(Round(), strategy), nn.Linear(4, 3), HardLayer(Sign(), SOFT))
+
+
+def test_train_and_eval_set_the_mode_and_a_block_overrides_both() -> None:
+    net = model()
+    layers = list(hard_layers(net).values())
+    assert list(hard_layers(net)) == ["1", "3"]
+    assert [layer.mode for layer in layers] == ["strategy"] * 2
+    net.eval()
+    assert [layer.mode for layer in layers] == ["hard"] * 2
+    with mode(net, "strategy"):
+        assert [layer.mode for layer in layers] == ["strategy"] * 2
+        with mode(net, "hard"):
+            assert [layer.mode for layer in layers] == ["hard"] * 2
+        assert [layer.mode for layer in layers] == ["strategy"] * 2
+        assert not any(layer.training for layer in layers)
+    assert [layer.mode for layer in layers] == ["hard"] * 2
+    layers[0].train()
+    with pytest.raises(KeyError), mode(net, "hard"):
+        raise KeyError
+    assert [layer.mode for layer in layers] == ["strategy", "hard"]  # restored after an error, each to its own
+    with pytest.raises(ValueError, match="'soft'"), mode(net, "soft"):
+        pass
+    net.train()
+    assert [layer.mode for layer in layers] == ["strategy"] * 2
+
+
+@every_op
+def test_evaluation_is_the_hard_op_bit_for_bit(op: Op) -> None:
+    ran = 0
+    for cell in cells(op):
+        for dtype in (torch.float64, torch.float32, *HALF):
+            x = sample(op, (4, 4), dtype)
+            layer = HardLayer(op, cell.strategy).eval()
+            assert same(layer(*x), op.hard(*x)), cell
+            assert layer.draws == 0
+            ran += 1
+    assert ran == 4 * len(cells(op))
+
+
+@every_op
+def test_training_is_the_strategy(op: Op) -> None:
+    for cell in cells(op):
+        layer = HardLayer(op, cell.strategy)
+        x = sample(op, (4, 4), torch.float32)
+        noise = uniforms(x[0], (0, 0, 0, 1)) if cell.strategy.noisy(op) else None
+        T = layer.temperature if "temperature" in cell.strategy.uses(op) else None
+        assert same(layer(*x), cell.strategy(op, *x, T=T, noise=noise)), cell
+
+
+@every_op
+def test_integers_are_refused_in_both_modes(op: Op) -> None:
+    layer = HardLayer(op, Subgradient())
+    for _ in range(2):
+        with pytest.raises(TypeError, match=type(op).__name__):
+            layer(*[torch.ones(3, 3, dtype=torch.int64)] * arity(op))
+        layer.eval()
+
+
+def test_an_empty_cell_is_found_when_the_layer_is_made() -> None:
+    with pytest.raises(EmptyCell, match=r"Sign declares no reading 'rewrite' \(surrogates/ops/sign.py\)"):
+        HardLayer(Sign(), Rewrite())
+    with pytest.raises(EmptyCell, match=r"no form 'fold'.*abs"):
+        HardLayer(next(op for op in OPS if type(op).__name__ == "Max"), Rewrite(form="fold"))
+    with pytest.raises(EmptyCell, match=r"'identity'.*Max"):
+        HardLayer(next(op for op in OPS if type(op).__name__ == "Max"), StraightThrough(carrier="identity"))
+
+
+def test_the_temperature_is_a_buffer_written_in_place_and_only_where_it_is_used() -> None:
+    net = model(Subgradient())
+    first, second = hard_layers(net).values()
+    assert first.temperature is None
+    assert list(net.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias", "3.temperature"]
+    address = second.temperature.data_ptr()
+    assert second.temperature.shape == ()
+    assert second.temperature.item() == 0.5
+    seen = []
+    for progress in (0.0, 0.25, 0.5, 1.0, 2.0):
+        anneal(net, progress)
+        assert second.temperature.data_ptr() == address
+        seen.append(second.temperature.item())
+    assert seen == pytest.approx([0.5, 0.5 * 0.1**0.25, 0.5 * 0.1**0.5, 0.05, 0.05])
+    assert HardLayer(Sign(), StraightThrough()).temperature is None  # its own proxy has no temperature
+    assert HardLayer(ArgMax(), StraightThrough()).temperature.item() == 1.0
+
+
+def test_the_temperature_of_the_buffer_is_the_one_that_acts() -> None:
+    layer = HardLayer(Sign(), SOFT)
+    x = sample(Sign(), (20,), torch.float32)[0]
+    layer.temperature.fill_(0.2)
+    torch.testing.assert_close(layer(x), 2 * torch.sigmoid(x / 0.2) - 1)
+
+
+@pytest.mark.parametrize("change", ["double", "half", "bfloat16", "float"])
+def test_a_change_of_precision_leaves_the_temperature_alone(change: str) -> None:
+    net = model(Smooth(temperature=1e-9))
+    getattr(net, change)()
+    tiny, half = (layer.temperature for layer in hard_layers(net).values())
+    assert tiny.item() == pytest.approx(1e-9, rel=1e-6)
+    assert half.item() == 0.5
+    assert net(sample(Round(), (5, 4), net[0].weight.dtype)[0]).isfinite().all()
+    saved = net.state_dict()
+    fresh = getattr(model(Smooth(temperature=1.0)), change)()
+    fresh.load_state_dict(saved)
+    assert fresh[1].temperature.item() == pytest.approx(1e-9, rel=1e-6)
+    anneal(fresh, 1.0)
+    assert fresh[3].temperature.item() == pytest.approx(0.05)
+
+
+def test_the_same_key_draws_the_same_noise_and_no_global_generator_is_touched() -> None:
+    net = nn.Sequential(HardLayer(Round(), Rewrite()), HardLayer(Round(), Rewrite()))
+    x = torch.zeros(1000)
+    before = torch.get_rng_state()
+
+    def draws(seed: int, step: int) -> list[torch.Tensor]:
+        key_noise(net, seed, step)
+        return [net[0](x), net[0](x), net[1](x)]
+
+    once = draws(3, 5)
+    assert all(torch.equal(a, b) for a, b in zip(once, draws(3, 5), strict=True))
+    different = [*once, *draws(3, 6), *draws(4, 5), *draws(5, 3)]
+    for i, a in enumerate(different):
+        for b in different[:i]:
+            assert (a == b).float().mean() < 0.01
+    assert torch.equal(torch.get_rng_state(), before)
+    copied = copy.deepcopy(net)
+    key_noise(copied, 3, 5)
+    assert torch.equal(copied[0](x), once[0])
+    net.eval()
+    assert torch.equal(net(x), x)  # no noise in evaluation (case C09)
+
+
+def test_noise_is_uniform_open_and_at_least_float32() -> None:
+    for dtype in (torch.float64, torch.float32, *HALF):
+        u = uniforms(torch.empty(200_000, dtype=dtype), (1, 2, 3, 4))
+        assert u.dtype == torch.promote_types(dtype, torch.float32)
+        assert u.min() > 0
+        assert u.max() < 1
+        assert abs(u.mean().item() - 0.5) < 4 * math.sqrt(1 / 12 / len(u))
+    assert torch.equal(uniforms(torch.empty(5).half(), (1, 2)), uniforms(torch.empty(5), (1, 2)))
+    assert uniforms(torch.empty(0, 3), (1,)).shape == (0, 3)
+
+
+@every_op
+def test_case_I06_copies_and_pickles_are_equal_and_a_repr_evaluates_back(op: Op) -> None:
+    names = {"inf": math.inf, "nan": math.nan, **{cls.__name__: cls for cls in STRATEGY_CLASSES.values()}}
+    ran = 0
+    for cell in cells(op):
+        for thing in (op, cell.strategy):
+            assert copy.deepcopy(thing) == thing
+            assert pickle.loads(pickle.dumps(thing)) == thing
+            assert hash(pickle.loads(pickle.dumps(thing))) == hash(thing)
+            assert eval(repr(thing), {**names, type(op).__name__: type(op)}) == thing
+        layer = HardLayer(op, cell.strategy)
+        layer.noise_key, layer.draws = (1, 2, 3), 4
+        stream = io.BytesIO()
+        torch.save(layer, stream)
+        stream.seek(0)
+        x = sample(op, (4, 4), torch.float32)
+        copies = [copy.deepcopy(layer), pickle.loads(pickle.dumps(layer)), torch.load(stream, weights_only=False)]
+        expected = layer(*x)
+        for other in copies:
+            assert same(other(*x), expected), cell
+            assert str(other) == str(layer)
+        ran += 1
+    assert ran == len(cells(op))
+
+
+def test_a_state_dict_loads_with_weights_only() -> None:
+    net = model()
+    anneal(net, 0.3)
+    stream = io.BytesIO()
+    torch.save(net.state_dict(), stream)
+    stream.seek(0)
+    fresh = model()
+    fresh.load_state_dict(torch.load(stream, weights_only=True))
+    assert torch.equal(fresh[1].temperature, net[1].temperature)
+    x = sample(Round(), (5, 4), torch.float32)[0]
+    assert torch.equal(fresh(x), net(x))
+
+
+def test_the_repr_of_a_layer_names_op_and_strategy() -> None:
+    assert "Round()" in repr(model())
+    assert "Smooth(temperature=0.5, kernel='logistic', schedule='exponential'" in repr(model())
+
+
+def test_bad_strategies_are_refused_with_the_value() -> None:
+    for bad in (0.0, -1.0, math.inf, math.nan, 1e-30):
+        with pytest.raises(ValueError, match=f"temperature.*{bad}"):
+            Smooth(temperature=bad)
+        with pytest.raises(ValueError, match=f"final_temperature.*{bad}"):
+            StraightThrough(final_temperature=bad)
+    with pytest.raises(ValueError, match="schedule=cosine needs final_temperature"):
+        Smooth(schedule="cosine", final_temperature=None)
+    for bad in (0.0, -2.0, math.nan):
+        with pytest.raises(ValueError, match=f"width.*{bad}"):
+            StraightThrough(width=bad)
+
+
+def test_every_strategy_has_the_two_knobs_and_says_which_one_acts() -> None:
+    ran = 0
+    for op in OPS:
+        for cell in cells(op):
+            assert cell.strategy.uses(op) <= {"temperature", "kernel"}
+            assert hasattr(cell.strategy, "temperature")
+            assert hasattr(cell.strategy, "kernel")
+            x = sample(op, (200, 6))
+            if "temperature" in cell.strategy.uses(op):
+                assert not torch.equal(cell.carrier(*x, T=0.02), cell.carrier(*x, T=0.05)), cell
+            else:
+                assert torch.equal(cell.carrier(*x, T=0.02), cell.carrier(*x, T=0.05)), cell
+            ran += 1
+    assert ran >= 300
+
+
+def test_a_kernel_that_is_used_matters() -> None:
+    for op in OPS:
+        using = [cell for cell in cells(op) if "kernel" in cell.strategy.uses(op)]
+        x = sample(op, (200, 6))
+        groups: dict[object, list[Cell]] = {}
+        for cell in using:
+            groups.setdefault((type(cell.strategy), getattr(cell.strategy, "carrier", None)), []).append(cell)
+        for group in groups.values():
+            values = [cell.carrier(*x, T=0.03) for cell in group]
+            assert all(not torch.allclose(a, b) for i, a in enumerate(values) for b in values[:i]), group
