@@ -11,19 +11,22 @@ from torch import Tensor, nn
 
 
 def norms(tensors: list[Tensor]) -> Tensor:
-    """2-norms of tensors of any dtype, device or layout, stacked on the first one's device in at least float32."""
+    """2-norms of tensors of any dtype, device or layout, stacked on the first one's device.
+
+    In float64: squares of float32 numbers would vanish below 1e-23, and a tiny norm would pass for exactly 0, or
+    overflow above 1e19, and a finite gradient would pass for an infinite one.
+    """
     if not tensors:
-        return torch.zeros(0)
+        return torch.zeros(0, dtype=torch.float64)
     dense = [_dense(tensor) for tensor in tensors]
-    device, dtype = dense[0].device, max((t.dtype for t in dense), key=lambda d: torch.finfo(d).bits)
-    return torch.stack([n.to(device, dtype) for n in torch._foreach_norm(dense)])
+    return torch.stack([norm.to(dense[0].device) for norm in torch._foreach_norm(dense)])
 
 
 def _dense(tensor: Tensor) -> Tensor:
     tensor = tensor.detach()
     if tensor.is_sparse:
         tensor = tensor.coalesce().values()
-    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+    return tensor.double()
 
 
 @dataclass

@@ -71,17 +71,20 @@ def _zero_fraction(gradient: Tensor | None) -> Tensor:
 
 
 def hard_outputs(model: nn.Module, x: Tensor) -> dict[str, Tensor]:
-    """The hard outputs of every hard layer for a batch, without gradients and in evaluation."""
+    """The hard outputs of every hard layer for a batch, without gradients and in evaluation; changes nothing."""
     outputs: dict[str, Tensor] = {}
+    was_training = model.training
 
     def keep(name: str) -> Any:
         return lambda module, inputs, output: outputs.__setitem__(name, output.detach())
 
     hooks = [layer.register_forward_hook(keep(name)) for name, layer in hard_layers(model).items()]
+    model.eval()  # batch norm must not learn from these samples
     try:
         with torch.no_grad(), mode(model, "hard"):
             model(x)
     finally:
+        model.train(was_training)
         for hook in hooks:
             hook.remove()
     return outputs

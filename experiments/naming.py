@@ -19,14 +19,16 @@ def register_resolvers() -> None:
 
 
 def sweep_name(overrides: Iterable[str]) -> str:
-    """A digest of a sweep's overrides, so that the same command comes back to the same folder."""
-    return "sweep-" + _digest("\n".join(sorted(overrides)))
+    """A digest of a sweep's overrides after its preset's name: the same command comes back to the same folder."""
+    texts = sorted(overrides)
+    presets = [_safe(text.partition("=")[2]) for text in texts if text.startswith("experiment=")]
+    return "-".join([*(presets or ["sweep"]), _digest("\n".join(texts))])
 
 
 def job_folder(overrides: Iterable[str]) -> str:
-    """component/strategy/rest, of what a job overrides; a value that had to be changed brings its digest along."""
+    """preset/component/strategy/rest, of what a job overrides; a value that had to be changed brings its digest."""
     values = dict(override.lstrip("+").partition("=")[::2] for override in overrides)
-    parts = [_safe(values.pop(group)) for group in ("component", "strategy") if group in values]
+    parts = [_safe(values.pop(group)) for group in ("experiment", "component", "strategy") if group in values]
     rest = ",".join(f"{key}={_short(value)}" for key, value in values.items())
     return "/".join([*parts, _safe(rest)] if rest else parts or ["run"])
 

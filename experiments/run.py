@@ -12,8 +12,9 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.build import build_model, drop_unused_knobs, floating, prepare
-from experiments.config import NOT_HASHED, Choices, choose, config_hash, resolve
+from experiments.config import GROUPS, NOT_HASHED, Choices, choose, config_hash, resolve
 from experiments.data import load as load_data
+from experiments.hyperparameters import hyperparameters, option_name
 from experiments.interruption import Interrupted
 from experiments.nonfinite import Diverged
 from experiments.session import Session
@@ -89,7 +90,7 @@ def _work(
     try:
         session = _open(request, folder, plain, trainer, hashes)
         with torch.autograd.set_detect_anomaly(trainer.settings.detect_anomaly):
-            result = session.train(" ".join(_stem(plain[group]) for group in ("component", "strategy")))
+            result = session.train(" ".join(option_name(plain[group]) for group in ("component", "strategy")))
         session.close(success=True)
     except BaseException as error:
         interrupted = isinstance(error, Interrupted)
@@ -131,11 +132,9 @@ def _open(
         OmegaConf.save(content, folder.hydra / name)
     state = checkpoint.load_latest(folder.checkpoints) if folder.resumed else None
     step = None if state is None else int(state["trainer"]["step"])
-    seedless = (*NOT_HASHED, "seed")
-    shared = {key: value for key, value in plain.items() if key not in seedless}
     first = None if step is None else step + 1
-    group = config_hash(plain, seedless)
-    curves = CurveWriter(folder.path, shared, SHOWN_METRICS, group, first, request.columns)
+    group = config_hash(plain, (*NOT_HASHED, "seed"))
+    curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))
     session = Session(trainer, folder, curves, MetricsLog(folder.metrics, step))
     if state is None:
         calibrate(trainer.model, trainer.batch(1)[0])
@@ -150,7 +149,3 @@ def _not_applicable(request: Request, plain: dict[str, Any], reason: str) -> Out
         OmegaConf.save(OmegaConf.create(plain), folder.config)
         folder.write_status(NOT_APPLICABLE, reason)
     return Outcome(folder.path, NOT_APPLICABLE, reason=reason)
-
-
-def _stem(node: Mapping[str, Any]) -> str:
-    return str(node["_target_"]).split(".")[-2]
