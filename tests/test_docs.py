@@ -1,0 +1,190 @@
+"""The documentation is run.
+
+- Lines that start with `#>` in a ```python block are what it prints; a block without any is run only.
+- A block whose first line is a comment with a path, `# conf/strategy/leaky.yaml`, is a file.
+- A ```text block after a command has lines of its output in their order: words and zeros are compared, other numbers
+  are not, because they vary between machines.
+- Commands are run for the tour and for adding.md; those of other pages may be meant for hours.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+TOUR, ADDING = ROOT / "docs" / "tour.md", ROOT / "docs" / "adding.md"
+PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if path.exists()]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"# (\S+/\S+\.(?:py|yaml))\n")
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w])")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block, and the line of its page on which it starts."""
+
+    language: str
+    text: str
+    page: Path
+    line: int
+
+    @property
+    def where(self) -> str:
+        return f"{self.page.name}, line {self.line}"
+
+    @property
+    def file(self) -> str | None:
+        match = FILE.match(self.text)
+        return match[1] if match else None
+
+    @property
+    def printed(self) -> list[str]:
+        return [line[2:].removeprefix(" ") for line in self.text.splitlines() if line.startswith("#>")]
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text()
+    assert text.count("\n```") % 2 == 0, f"{page.name} has an open fence"
+    return [Block(m[1], m[2], page, text.count("\n", 0, m.start()) + 1) for m in FENCE.finditer(text)]
+
+
+def python(block: Block, namespace: dict[str, object]) -> None:
+    """Runs a block in this process; a traceback names the page and its line."""
+    out = io.StringIO()
+    code = compile("\n" * block.line + block.text, str(block.page), "exec")
+    with contextlib.redirect_stdout(out), torch.random.fork_rng(devices=[]):
+        exec(code, namespace)
+    compare(block, out.getvalue())
+
+
+def compare(block: Block, output: str) -> None:
+    if block.printed:
+        assert output.splitlines() == block.printed, block.where
+
+
+def commands(block: Block) -> list[list[str]]:
+    """The command lines of a bash block, as arguments for this interpreter."""
+    split = [shlex.split(line) for line in block.text.splitlines()]
+    assert split
+    assert all(words[0] == "python" for words in split), block.where
+    return [[sys.executable, *words[1:]] for words in split]
+
+
+def run(arguments: list[str], folder: Path) -> str:
+    """What a command prints; it sees neither this run's PYTHONPATH nor its pytest."""
+    hidden = ("PYTHONPATH", "PYTEST_", "HYDRA_")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    done = subprocess.run(arguments, cwd=folder, env=env, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{shlex.join(arguments)}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def words_and_zeros(text: str) -> list[str]:
+    """Lines without their spacing, numbers other than 0 as #."""
+    return [" ".join(NUMBER.sub(lambda m: "#" if float(m[0]) else "0", line).split()) for line in text.splitlines()]
+
+
+def has_lines(block: Block, output: str) -> None:
+    remaining = iter(words_and_zeros(output))
+    for line in words_and_zeros(block.text):
+        assert line in remaining, f"{block.where}: no line '{line}', in this order, in\n{output}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != ADDING], ids=lambda page: page.stem)
+def test_python_blocks_print_what_they_say(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the tour the part before its training runs."""
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": page.stem}
+    for block in blocks(page):
+        if page == TOUR and block.language == "bash":
+            break
+        if block.language == "python":
+            assert block.file is None, f"{block.where}: files belong into adding.md"
+            python(block, namespace)
+
+
+def test_the_tour_is_checked() -> None:
+    found = blocks(TOUR)
+    assert sum(block.language == "python" for block in found) >= 14
+    assert all(block.printed for block in found if block.language == "python")
+    assert {block.language for block in found} == {"python", "bash", "text"}
+
+
+@pytest.mark.slow
+def test_the_whole_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its training runs; `python train.py` is that of the project, the runs go to a temporary folder."""
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "tour"}
+    output, ran = "", 0
+    for block in blocks(TOUR):
+        if block.language == "python":
+            python(block, namespace)
+        elif block.language == "text":
+            has_lines(block, output)
+        else:
+            for interpreter, script, *rest in commands(block):
+                output = run([interpreter, str(ROOT / script), *rest], tmp_path)
+                ran += 1
+    assert ran == 2
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with the files of adding.md written into it."""
+    copy = tmp_path_factory.mktemp("copy")
+    for name in ("surrogates", "experiments", "conf", "tests"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "local", "test_docs.py"))
+    for name in ("train.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, copy / name)
+    for block in blocks(ADDING):
+        if block.file:
+            path = copy / block.file
+            assert path.parent.is_dir(), f"{block.where}: no folder {path.parent.name}"
+            assert not path.exists(), f"{block.where}: {block.file} exists already"
+            path.write_text(block.text.partition("\n")[2])
+    return copy
+
+
+def test_adding_has_a_complete_example_of_each_kind() -> None:
+    found = {block.file for block in blocks(ADDING)} - {None}
+    for code, conf in (
+        ("surrogates/layers", "conf/component"),
+        ("surrogates/strategies", "conf/strategy"),
+        ("experiments/models", "conf/model"),
+        ("experiments/data", "conf/data"),
+    ):
+        stems = {Path(file).stem for file in found if Path(file).parent == Path(code)}
+        assert stems == {Path(file).stem for file in found if Path(file).parent == Path(conf)}
+        assert len(stems) == 1
+    assert sum(file.startswith("surrogates/ops/") for file in found) == 1
+
+
+def test_python_blocks_of_adding_print_what_they_say(extended: Path) -> None:
+    found = [block for block in blocks(ADDING) if block.language == "python" and not block.file]
+    assert found
+    for block in found:
+        compare(block, run([sys.executable, "-c", block.text], extended))
+
+
+COMMANDS = [words for block in blocks(ADDING) if block.language == "bash" for words in commands(block)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("index", range(len(COMMANDS)))
+def test_commands_of_adding(index: int, extended: Path) -> None:
+    """Trainings with 20 steps; the laws as they are typed."""
+    arguments = COMMANDS[index]
+    short = ["max_steps=20"] if arguments[1] == "train.py" else []
+    output = run([*arguments, *short], extended)
+    assert "NOT_APPLICABLE" not in output
+    assert ("/20 " if short else " passed") in output
