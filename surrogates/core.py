@@ -89,10 +89,11 @@ class Op:
         """The method of a reading, or of one of its named forms; EmptyCell if it is not declared."""
         if not self.declares(reading):
             raise EmptyCell(_undeclared(self, reading))
-        if form is not None and form not in self.forms(reading):
+        name = reading if form is None else f"{reading}_{form}"
+        if not hasattr(self, name):
             known = ", ".join(["null", *self.forms(reading)])
             raise EmptyCell(f"{type(self).__name__} has no form '{form}' of its reading '{reading}'; it has: {known}")
-        method: Callable[..., Tensor] = getattr(self, reading if form is None else f"{reading}_{form}")
+        method: Callable[..., Tensor] = getattr(self, name)
         return method
 
 

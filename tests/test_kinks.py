@@ -136,6 +136,17 @@ def test_the_table(dtype: torch.dtype) -> None:
     assert len(TABLE) >= 66
 
 
+def test_a_flat_derivative_stays_zero_for_infinite_incoming_gradients() -> None:
+    ran = 0
+    for op in OPS:
+        x = sample(op, (4, 4))
+        if type(op).__name__ in ("ArgMax", "Floor", "Heaviside", "Quantize", "Round", "Sign"):
+            (got,) = gradients(lambda x, op=op: MINIMUM_NORM(op, x), x, torch.full((4, 4), math.inf).double())
+            assert (got == 0).all(), op
+            ran += 1
+    assert ran >= 14
+
+
 def test_an_op_in_the_table_is_there_with_every_rule() -> None:
     stated = {type(op) for op, *_ in TABLE}
     assert len(stated) >= 11

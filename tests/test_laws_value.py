@@ -30,6 +30,7 @@ from surrogates.core import READINGS, Op
 from surrogates.kernels import KERNELS
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.max import Max
+from surrogates.ops.round import Round
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
 
@@ -54,23 +55,23 @@ def test_a_missing_reading_is_an_empty_cell_that_names_op_reading_and_file(op: O
 
 
 @every_op
-@pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
-def test_the_value_is_the_hard_value(op: Op, dtype: torch.dtype) -> None:
-    layouts = 0
-    ran = 0
-    for x in layouts_of(op, dtype):
-        before = [t.clone() for t in x]
-        expected = op.hard(*(t.clone() for t in x))
-        for cell in cells(op):
-            if cell.hard_valued:
-                y = cell(*x)
-                assert same(y, expected), cell
-                assert y.dtype == dtype, cell
-                ran += 1
-            assert all(same(t, b) for t, b in zip(x, before, strict=True)), f"{cell} edits its input"
-        layouts += 1
-    assert layouts >= 6
-    assert ran == layouts * sum(cell.hard_valued for cell in cells(op)) >= layouts * 2
+def test_the_value_is_the_hard_value(op: Op) -> None:
+    for dtype in FULL + HALF:
+        layouts = 0
+        ran = 0
+        for x in layouts_of(op, dtype):
+            before = [t.clone() for t in x]
+            expected = op.hard(*(t.clone() for t in x))
+            for cell in cells(op):
+                if cell.hard_valued:
+                    y = cell(*x)
+                    assert same(y, expected), cell
+                    assert y.dtype == dtype, cell
+                    ran += 1
+                assert all(same(t, b) for t, b in zip(x, before, strict=True)), f"{cell} edits its input"
+            layouts += 1
+        assert layouts >= 6
+        assert ran == layouts * sum(cell.hard_valued for cell in cells(op)) >= layouts * 2
 
 
 def layouts_of(op: Op, dtype: torch.dtype) -> list[list[torch.Tensor]]:
@@ -97,18 +98,18 @@ def test_case_B06_no_value_shares_memory_with_an_input(op: Op) -> None:
 
 
 @every_op
-@pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
-def test_every_layout_gives_what_the_contiguous_copy_gives(op: Op, dtype: torch.dtype) -> None:
-    ran = 0
-    for x in layouts_of(op, dtype):
-        copy = [t.contiguous() for t in x]
-        for cell in cells(op):
-            y, expected = cell(*x), cell(*copy)
-            assert y.dtype == dtype, cell
-            assert y.shape == expected.shape, cell
-            torch.testing.assert_close(y, expected, equal_nan=True, msg=lambda m, cell=cell: f"{cell}: {m}")
-            ran += 1
-    assert ran >= 7 * len(cells(op))
+def test_every_layout_gives_what_the_contiguous_copy_gives(op: Op) -> None:
+    for dtype in FULL + HALF:
+        ran = 0
+        for x in layouts_of(op, dtype):
+            copy = [t.contiguous() for t in x]
+            for cell in cells(op):
+                y, expected = cell(*x), cell(*copy)
+                assert y.dtype == dtype, cell
+                assert y.shape == expected.shape, cell
+                torch.testing.assert_close(y, expected, equal_nan=True, msg=lambda m, cell=cell: f"{cell}: {m}")
+                ran += 1
+        assert ran >= 7 * len(cells(op))
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if not op.elementwise], ids=label)
@@ -141,32 +142,32 @@ def test_case_A08_integers_are_refused_by_name(op: Op) -> None:
 
 
 @every_op
-@pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
-def test_nan_in_gives_nan_out_and_only_there(op: Op, dtype: torch.dtype) -> None:
-    for place in range(arity(op)):
-        x = sample(op, (4, 5), dtype)
-        x[place][1, 2] = math.nan
-        touched = spread(op, x)
-        assert touched.any()
-        assert not touched.all()
-        for cell in cells(op):
-            y = cell(*x)
-            assert y[touched].isnan().all(), cell
-            assert not y[~touched].isnan().any(), cell
+def test_nan_in_gives_nan_out_and_only_there(op: Op) -> None:
+    for dtype in FULL + HALF:
+        for place in range(arity(op)):
+            x = sample(op, (4, 5), dtype)
+            x[place][1, 2] = math.nan
+            touched = spread(op, x)
+            assert touched.any()
+            assert not touched.all()
+            for cell in cells(op):
+                y = cell(*x)
+                assert y[touched].isnan().all(), cell
+                assert not y[~touched].isnan().any(), cell
 
 
 @every_op
-@pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
-def test_no_nan_comes_from_numbers_and_infinite_inputs_give_the_hard_value(op: Op, dtype: torch.dtype) -> None:
-    x = extremes(op, dtype)
-    hard = op.hard(*x)
-    assert not hard.isnan().any()
-    infinite = reached(op, x)
-    assert infinite.any()
-    for cell in cells(op):
-        y = cell(*x)
-        assert not y.isnan().any(), cell
-        torch.testing.assert_close(y[infinite], hard[infinite], msg=lambda m, cell=cell: f"{cell}: {m}")
+def test_no_nan_comes_from_numbers_and_infinite_inputs_give_the_hard_value(op: Op) -> None:
+    for dtype in FULL + HALF:
+        x = extremes(op, dtype)
+        hard = op.hard(*x)
+        assert not hard.isnan().any()
+        infinite = reached(op, x)
+        assert infinite.any()
+        for cell in cells(op):
+            y = cell(*x)
+            assert not y.isnan().any(), cell
+            torch.testing.assert_close(y[infinite], hard[infinite], msg=lambda m, cell=cell: f"{cell}: {m}")
 
 
 @every_op
@@ -232,6 +233,55 @@ def test_smooth_is_the_expectation_of_hard_under_its_noise(op: Op) -> None:
             assert (gap <= 4 * error + resolution).all(), (op, name, T, (gap / error).max())
             ran += 1
     assert ran == 3 * len(kernels_of(op)) >= 12
+
+
+TEMPERATURES = (
+    1e-3,
+    0.02,
+    0.0899,
+    0.0901,
+    0.1999,
+    0.2001,
+    0.2499,
+    0.2501,
+    0.3499,
+    0.3501,
+    0.4999,
+    0.5001,
+    0.8,
+    1,
+    3,
+    20,
+)
+
+
+@pytest.mark.parametrize("name", [name for name, kernel in KERNELS.items() if kernel.has_mean])
+def test_the_smooth_staircase_is_the_sum_over_its_steps_at_every_temperature(name: str) -> None:
+    """E[round(x + T e)] and its slope against all the steps added up, on both sides of where the method changes."""
+    kernel, round_ = KERNELS[name], Round()
+    x = torch.cat([torch.linspace(-1.7, 1.7, 103).double(), torch.tensor([0.0, 0.5, -0.5, 1.0]).double()])
+    for T in TEMPERATURES:
+        k = torch.arange(1, 60 + int(40 * T), dtype=torch.float64) - 0.5
+        u = x.unsqueeze(-1)
+        value = kernel.cdf((u - k) / T).sum(-1) - kernel.cdf((-k - u) / T).sum(-1)
+        slope = (kernel.density((u - k) / T) + kernel.density((u + k) / T)).sum(-1) / T
+        for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 3e-6)):
+            leaf = x.to(dtype).requires_grad_()
+            y = Smooth(kernel=name)(round_, leaf, T=T)
+            (got,) = torch.autograd.grad(y.sum(), leaf)
+            torch.testing.assert_close(y.detach().double(), value, atol=tolerance * max(1, T), rtol=0)
+            kinks = torch.cat([(u - k).abs(), (u + k).abs()], -1) / T - 1
+            calm = (kernel.boxes == 0) | (kinks.abs().amin(-1) > 1e-5)
+            torch.testing.assert_close(got.double()[calm], slope[calm], atol=20 * tolerance * max(1, 1 / T), rtol=0)
+
+
+def test_the_smooth_staircase_does_not_lose_its_steps_far_from_zero() -> None:
+    for dtype, far in ((torch.float32, 2.0**18), (torch.float64, 2.0**40)):
+        x = torch.tensor([-0.4, -0.125, 0.0, 0.25, 0.4375], dtype=dtype)
+        for name in ("logistic", "normal", "uniform", "triangular"):
+            for T in (0.05, 0.3, 1.0):
+                near, moved = Smooth(kernel=name)(Round(), x, T=T), Smooth(kernel=name)(Round(), x + far, T=T)
+                torch.testing.assert_close(moved - far, near, atol=torch.finfo(dtype).eps * far * 2, rtol=0)
 
 
 def hash_of(name: str, T: float) -> int:
