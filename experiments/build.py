@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from experiments.config import Choices, ConfigError
+from experiments.config import Choices, ConfigError, worded
 from experiments.initialise import initialise
 from experiments.settings import Settings
 from surrogates import EmptyCell, hard_layers
@@ -23,17 +23,23 @@ def build_model(choices: Choices) -> nn.Module:
 
     Raises ConfigError for sizes that do not fit, EmptyCell for a component and a strategy that do not go together.
     """
-    component = partial(choices.component, strategy=choices.strategy)
-    data, settings = choices.data, choices.settings
     try:
-        with torch.random.fork_rng(devices=[]):
-            model: nn.Module = choices.model(input_shape=data.input_shape, classes=data.classes, component=component)
+        return _model(choices)
     except EmptyCell:
         raise
     except ValueError as error:
-        raise ConfigError(str(error)) from None
+        raise ConfigError(worded("component", choices.plain["component"], str(error))) from None
+    except (RuntimeError, MemoryError, OverflowError) as error:  # torch's words for too large
+        raise ConfigError(f"the model cannot be made: {str(error).splitlines()[0]}") from None
+
+
+def _model(choices: Choices) -> nn.Module:
+    component = partial(choices.component, strategy=choices.strategy)
+    data, settings = choices.data, choices.settings
+    with torch.random.fork_rng(devices=[]):
+        model: nn.Module = choices.model(input_shape=data.input_shape, classes=data.classes, component=component)
     if settings.batch_size == 1 and any(isinstance(m, nn.BatchNorm1d) for m in model.modules()):
-        raise ConfigError("batch_size=1 is too small for model.batch_norm=true, which needs two samples")
+        raise ValueError("batch_size=1 is too small for model.batch_norm=true, which needs two samples")
     initialise(model, settings.seed)
     return model.to(settings.device, floating(settings))
 
@@ -59,11 +65,12 @@ def drop_unused_knobs(plain: dict[str, Any], model: nn.Module, overrides: Iterab
 
 
 def prepare(threads: int, device: str) -> None:
-    """Threads and determinism of this process; raises ConfigError for a device that is not there."""
+    """Threads and determinism of this process; raises ConfigError for a device that is not there or lacks float64."""
     torch.set_num_threads(threads)
     try:
-        torch.zeros((), device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"device={device} cannot be used: {str(error).splitlines()[0]}") from None
+        float(torch.zeros((), device=device, dtype=torch.float64))
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).splitlines()[0].partition(". ")[0] if str(error) else type(error).__name__
+        raise ConfigError(f"device={device} cannot be used: {reason}; there is always device=cpu") from None
     if torch.device(device).type == "cuda":
         torch.use_deterministic_algorithms(True, warn_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.cli_errors import readable
+from experiments.cli_folders import remove_empty
 from experiments.config import ConfigError
 from experiments.console import shown, table
 from experiments.data.dataset import DataError
@@ -45,6 +47,7 @@ class Jobs:
 
     ended: list[Job] = field(default_factory=list)
     refused: Exception | None = None
+    begun: bool = False  # until then whatever is raised is Hydra's, about the command
 
 
 def main(conf: Path) -> NoReturn:
@@ -70,6 +73,10 @@ def main(conf: Path) -> NoReturn:
     except KeyboardInterrupt as stopped:
         signum = int(getattr(stopped, "signum", signal.SIGINT))
         _exit(128 + signum, "stopped; the same command goes on from here")
+    except Exception as error:
+        if jobs.begun:
+            raise
+        _exit(2, f"error: {readable(error, conf)}")
     sys.exit(_report(jobs.ended))
 
 
@@ -78,17 +85,25 @@ def _job(config: DictConfig, conf: Path, jobs: Jobs) -> float | None:
     from experiments.run import run
     from experiments.summary import closing_line, closing_table
 
+    jobs.begun = True
     sweeping = HydraConfig.get().mode == RunMode.MULTIRUN
     request = _request(config, conf, sweeping)
     try:
         outcome = run(request)
     except UserError as error:
+        remove_empty(request.folder)
         if not sweeping:
             jobs.refused = error  # Hydra would announce it in its own words first
             return None
         done = isinstance(error, RunOver) and error.status == DONE
         ended = (DONE, "done before") if done else (FAILED, str(error))
         jobs.ended.append(Job(shown(request.folder), *ended))
+        return None
+    except Exception as error:
+        if not sweeping:
+            raise
+        traceback.print_exc()  # Hydra would leave out the jobs to come
+        jobs.ended.append(Job(shown(request.folder), FAILED, f"{type(error).__name__}: {error}"))
         return None
     name = shown(outcome.folder)
     jobs.ended.append(Job(name, outcome.status, outcome.reason or ""))
@@ -104,7 +119,7 @@ def _request(config: DictConfig, conf: Path, sweeping: bool) -> Any:
     hydra_config: Any = HydraConfig.get()
     folder = Path(hydra_config.runtime.output_dir)
     chosen = any(override.startswith("hydra.run.dir=") for override in hydra_config.overrides.hydra)
-    overrides = list(hydra_config.overrides.task)
+    overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)  # as they were typed
     files = {
         "config.yaml": config,
         "hydra.yaml": OmegaConf.create({"hydra": hydra_config}),

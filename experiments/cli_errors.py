@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from experiments.config import suggestion
-from experiments.hyperparameters import options, settable_keys
+from hydra.errors import HydraException, OverrideParseException
+
+from experiments.config import GROUPS, suggestion
+from experiments.hyperparameters import option_keys, options, settable_keys
 
 
 def readable(error: BaseException, conf: Path) -> str:
@@ -17,17 +19,29 @@ def readable(error: BaseException, conf: Path) -> str:
         known = options(conf, option[1])
         near = suggestion(option[2], known)
         hint = near if "did you mean" in near else ""
-        return f"{option[1]} has no option '{option[2]}'{hint}; there are: {', '.join(known)}"
+        return f"{option[1]} has no option '{option[2]}'{hint}; there are: {', '.join(known) or 'none'}"
     key = re.search(r"Could not override '([^']+)'", text)
-    if key:
+    if key and key[1] not in GROUPS:
         return f"there is no key {key[1]}{_nearest(key[1], conf)}"
-    return text.split("\nSet the environment variable")[0].strip()
+    if isinstance(error, OSError):
+        return f"{error.filename} cannot be made or written ({error.strerror}); choose another hydra.run.dir"
+    text = text.split("\nSet the environment variable")[0].strip() or type(error).__name__
+    if isinstance(error, OverrideParseException):
+        return f"{text}\nA value with , = # or letters beyond ASCII needs two pairs of quotes: 'key=\"a,b\"'"
+    cause = str(error.__cause__ or "").strip().splitlines() if isinstance(error, HydraException) else []
+    return f"{text}: {cause[0]}" if cause and cause[0] not in text else text
 
 
 def _nearest(key: str, conf: Path) -> str:
-    """A hint among the keys of the same group, or among all if the group is misspelt."""
-    group = key.rpartition(".")[0]
+    """A hint among the keys of the same group, or among all if the group is misspelt or left out."""
     known = settable_keys(conf)
+    group, _, name = key.rpartition(".")
+    owners = [option for option in options(conf, group) if key in option_keys(conf, group, option)] if group else []
+    if owners:
+        return f" here; it is one of {', '.join(f'{group}={owner}' for owner in owners)}"
     same = [candidate for candidate in known if group and candidate.startswith(f"{group}.")]
+    full = [candidate for candidate in known if not group and candidate.endswith(f".{name}")]
+    if full:
+        return f"; did you mean {full[0]}?"
     hint = suggestion(key, same or known)
     return hint if same or "did you mean" in hint else "; python train.py --help lists them"

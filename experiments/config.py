@@ -10,6 +10,7 @@ import hashlib
 import inspect
 import json
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
@@ -18,13 +19,17 @@ from typing import Any, get_type_hints
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from torch import nn
 from typeguard import TypeCheckError, check_type
 
+from experiments.optimizers.optimizer import Optimizer
 from experiments.settings import Settings
+from surrogates import Component, Strategy
 
 GROUPS = ("component", "strategy", "model", "data", "optimizer")
 PRESETS = ("experiment", "debug", "local")
 ALLOWED = ("surrogates.", "experiments.")
+ROLES: dict[str, type] = {"component": Component, "strategy": Strategy, "model": nn.Module, "optimizer": Optimizer}
 SUPPLIED = {"component": {"strategy"}, "model": {"input_shape", "classes", "component"}}  # given by the program
 # What does not change the numbers of a run, and so is left out of its hash.
 NOT_HASHED = ("resume", "overwrite", "data.root", "data.download")
@@ -36,8 +41,12 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Choices:
-    """The objects that a configuration selects; `component` and `model` wait for what the program supplies."""
+    """The objects that a configuration selects; `component` and `model` wait for what the program supplies.
 
+    `plain` is the configuration itself, resolved, whole numbers made floats where floats are expected.
+    """
+
+    plain: dict[str, Any]
     settings: Settings
     component: Any
     strategy: Any
@@ -52,25 +61,26 @@ def choose(config: DictConfig) -> Choices:
     known = [*(field.name for field in fields(Settings)), *GROUPS]
     _refuse_unknown("", plain, known)
     settings = {key: plain[key] for key in plain if key not in GROUPS}
-    _check_values("", settings, get_type_hints(Settings))
-    built = {"settings": _build("", lambda: Settings(**settings))}
+    plain |= _checked("", settings, get_type_hints(Settings))
+    built = {"settings": _build("", settings, lambda: Settings(**settings))}
     for group in GROUPS:
         if not isinstance(plain.get(group), dict):
             raise ConfigError(f"{group} is not chosen; choose one with {group}=NAME")
-        _check_group(group, plain[group])
-        built[group] = _build(group, lambda group=group: instantiate(plain[group]))
-    return Choices(**built)
+        plain[group] = _checked_group(group, plain[group])
+        built[group] = _build(group, plain[group], lambda group=group: instantiate(plain[group]))
+    return Choices(plain, **built)
 
 
 def resolve(config: DictConfig) -> dict[str, Any]:
     """The configuration as plain containers; raises ConfigError for missing values and broken references."""
-    missing = sorted(OmegaConf.missing_keys(config))
-    if missing:
-        raise ConfigError(f"{missing[0]} has no value; give it one on the command line: {missing[0]}=VALUE")
     try:
+        missing = sorted(OmegaConf.missing_keys(config))
+        if missing:
+            raise ConfigError(f"{missing[0]} has no value; give it one on the command line: {missing[0]}=VALUE")
         plain = OmegaConf.to_container(config, resolve=True)
     except OmegaConfBaseException as error:
-        raise ConfigError(str(error).splitlines()[0]) from None
+        where = f"{error.full_key}: " if error.full_key else ""
+        raise ConfigError(f"{where}{str(error).splitlines()[0]}") from None
     assert isinstance(plain, dict)
     return {str(key): value for key, value in plain.items() if key not in PRESETS}
 
@@ -88,20 +98,34 @@ def config_hash(plain: dict[str, Any], without: Iterable[str] = NOT_HASHED) -> s
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-def _check_group(group: str, node: dict[str, Any]) -> None:
+def _checked_group(group: str, node: dict[str, Any]) -> dict[str, Any]:
     target = node.get("_target_")
     if not isinstance(target, str) or not target.startswith(ALLOWED):
         raise ConfigError(f"{group}._target_ must name something in {' or '.join(ALLOWED)}, got {target}")
-    module, _, name = target.rpartition(".")
-    try:
-        callee = getattr(import_module(module), name)
-    except (ImportError, AttributeError):
-        raise ConfigError(f"{group}._target_={target} does not exist") from None
+    callee = _named(group, target)
+    waits = group in SUPPLIED
+    if node.get("_partial_", False) is not waits:
+        raise ConfigError(f"{group}._partial_ must be {'true' if waits else 'left out'}")
     hints = get_type_hints(callee if is_dataclass(callee) else callee.__init__)
     known = [name for name in inspect.signature(callee).parameters if name not in SUPPLIED.get(group, ())]
-    values = {key: value for key, value in node.items() if key not in ("_target_", "_partial_")}
+    special = {key: value for key, value in node.items() if key in ("_target_", "_partial_")}
+    values = {key: value for key, value in node.items() if key not in special}
     _refuse_unknown(f"{group}.", values, known)
-    _check_values(f"{group}.", values, hints)
+    return special | _checked(f"{group}.", values, hints)
+
+
+def _named(group: str, target: str) -> Any:
+    """The class that a `_target_` names; anything but a class of the group's kind is refused, and never called."""
+    module, _, name = target.rpartition(".")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError):
+        raise ConfigError(f"{group}._target_={target} does not exist") from None
+    base = ROLES.get(group)
+    fits = isinstance(found, type) and (issubclass(found, base) if base else hasattr(found, "load"))
+    if not fits or found is base:
+        raise ConfigError(f"{group}._target_={target} is no {group}")
+    return found
 
 
 def _refuse_unknown(prefix: str, values: Iterable[str], known: list[str]) -> None:
@@ -119,34 +143,46 @@ def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
     return f"; there are: {', '.join(known)}" if known else ""
 
 
-def _check_values(prefix: str, values: dict[str, Any], hints: dict[str, Any]) -> None:
-    for key, value in values.items():
-        expected = hints[key]
-        try:
-            if isinstance(value, bool) and not _takes_bool(expected):
-                raise TypeCheckError("bool")
-            check_type(value, expected)
-        except TypeCheckError:
-            name = getattr(expected, "__name__", None) if isinstance(expected, type) else None
-            raise ConfigError(f"{prefix}{key} must be {name or _readable(expected)}, got {value!r}") from None
-        if isinstance(value, float) and math.isnan(value):
-            raise ConfigError(f"{prefix}{key} must be a number, got {value}")
+def _checked(prefix: str, values: dict[str, Any], hints: dict[str, Any]) -> dict[str, Any]:
+    return {key: _checked_value(f"{prefix}{key}", value, hints.get(key, Any)) for key, value in values.items()}
 
 
-def _takes_bool(expected: Any) -> bool:
-    return expected is bool or expected is Any or bool in getattr(expected, "__args__", ())
+def _checked_value(name: str, value: Any, expected: Any) -> Any:
+    """The value, as a float if it is a whole number where a float is expected: lr=1 and lr=1.0 are one run."""
+    try:
+        if isinstance(value, bool) and not _takes(bool, expected):
+            raise TypeCheckError("bool")
+        check_type(value, expected)
+        if isinstance(value, int) and not isinstance(value, bool) and not _takes(int, expected):
+            value = float(value)
+    except (TypeCheckError, OverflowError):
+        kind = getattr(expected, "__name__", None) if isinstance(expected, type) else None
+        raise ConfigError(f"{name} must be {kind or _readable(expected)}, got {value!r}") from None
+    if isinstance(value, float) and math.isnan(value):
+        raise ConfigError(f"{name} must be a number, got {value}")
+    return value
+
+
+def _takes(kind: type, expected: Any) -> bool:
+    return expected is kind or expected is Any or kind in getattr(expected, "__args__", ())
 
 
 def _readable(expected: Any) -> str:
-    text = str(expected).replace("typing.", "").replace("NoneType", "null").replace("None", "null")
-    return text.replace("Literal[", "one of [")
+    text = re.sub(r"Optional\[(.+)\]", r"\1 | null", str(expected).replace("typing.", ""))
+    return text.replace("NoneType", "null").replace("None", "null").replace("Literal[", "one of [")
 
 
-def _build(group: str, make: Any) -> Any:
+def _build(group: str, keys: Iterable[str], make: Any) -> Any:
     try:
         return make()
     except Exception as error:
         cause = error.__cause__ or error
         if isinstance(cause, ValueError | TypeError):
-            raise ConfigError(f"{group}.{cause}" if group else str(cause)) from None
+            raise ConfigError(worded(group, keys, str(cause))) from None
         raise
+
+
+def worded(group: str, keys: Iterable[str], message: str) -> str:
+    """A constructor's message with the dotted name of the key that it begins with."""
+    first = re.match(r"\w+", message)
+    return f"{group}.{message}" if group and first and first[0] in keys else message

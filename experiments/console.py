@@ -66,6 +66,9 @@ def table(rows: list[tuple[str, str]]) -> str:
 
 
 def shown(path: Path) -> str:
-    """A path as short as it can be written from here."""
-    relative = os.path.relpath(path)
+    """A path as short as it can be written from where the program was started."""
+    from hydra.core.hydra_config import HydraConfig
+
+    moved = HydraConfig.initialized() and HydraConfig.get().job.chdir
+    relative = os.path.relpath(path, HydraConfig.get().runtime.cwd if moved else None)
     return relative if len(relative) < len(str(path)) else str(path)

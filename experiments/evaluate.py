@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from experiments.build import floating
 from experiments.config import ConfigError
@@ -38,6 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _rows(given: argparse.Namespace) -> list[tuple[str, str]]:
     choices = chosen(RunPaths(given.run))
+    torch.set_num_threads(choices.settings.threads)  # sums depend on it
     model = load(given.run, given.which)
     option = choices.data if given.data is None else _option(given.data, given.root)
     if (option.input_shape, option.classes) != (choices.data.input_shape, choices.data.classes):
@@ -61,7 +65,7 @@ def _option(name: str, root: str | None) -> Option:
     except ImportError:
         raise ConfigError(f"there is no data set '{name}'") from None
     classes = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
-    options: list[Any] = [c for c in classes if hasattr(c, "load") and hasattr(c, "input_shape")]
+    options: list[Any] = [c for c in classes if is_dataclass(c) and hasattr(c, "load") and hasattr(c, "input_shape")]
     if not options:
         raise ConfigError(f"there is no data set '{name}'")
     option: Option = options[0](root=root)

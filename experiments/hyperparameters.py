@@ -25,9 +25,14 @@ def group_keys(conf: Path) -> tuple[str, ...]:
     keys: dict[str, None] = {}
     for group in GROUPS:
         for option in options(conf, group):
-            text = (conf / group / f"{option}.yaml").read_text()
-            keys |= {f"{group}.{key}": None for key in re.findall(r"^([a-z]\w*):", text, re.MULTILINE)}
+            keys |= dict.fromkeys(option_keys(conf, group, option))
     return tuple(keys)
+
+
+def option_keys(conf: Path, group: str, option: str) -> list[str]:
+    """The dotted keys of one option."""
+    text = (conf / group / f"{option}.yaml").read_text()
+    return [f"{group}.{key}" for key in re.findall(r"^([a-z]\w*):", text, re.MULTILINE)]
 
 
 def hyperparameters(plain: Mapping[str, Any]) -> dict[str, Any]:

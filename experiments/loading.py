@@ -21,6 +21,8 @@ def load(run: str | Path, which: Literal["best", "last"] = "best", device: str =
     `which`: the checkpoint that was best on validation data, or the last one.
     Raises FileNotFoundError for a folder without a run, CheckpointError for one without that checkpoint.
     """
+    if which not in ("best", "last"):
+        raise ValueError(f"which must be 'best' or 'last', got {which!r}")
     paths = RunPaths(run)
     choices = chosen(paths)
     with torch.random.fork_rng(devices=[]):
@@ -37,9 +39,12 @@ def chosen(run: RunPaths) -> Choices:
     """What the run's configuration selects, on the CPU; knobs it left out take their defaults."""
     if not run.config.exists():
         raise FileNotFoundError(f"{run.path} holds no run: there is no {run.config.name}")
-    config = OmegaConf.load(run.config)
-    if not isinstance(config, DictConfig):
-        raise ConfigError(f"{run.config} is not a configuration")
+    try:
+        config = OmegaConf.load(run.config)
+    except Exception as error:  # whatever is wrong with the file
+        raise ConfigError(f"{run.config} cannot be read: {str(error).splitlines()[0]}") from None
+    if not (isinstance(config, DictConfig) and isinstance(config.get("strategy"), DictConfig)):
+        raise ConfigError(f"{run.config} is not the configuration of a run")
     for key in [key for key, value in config.strategy.items() if value is None]:
         del config.strategy[key]
     config.device = "cpu"

@@ -9,9 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+LARGEST = 2.0**64  # a norm whose square overflows float32
+
 
 class Diverged(Exception):
-    """A loss, gradient or parameter is not finite; the message names step, parameter and layer."""
+    """A loss, gradient or parameter is not finite; the message names step, parameter and layer.
+
+    `values` is what is to be logged at that step.
+    """
+
+    def __init__(self, reason: str, values: Mapping[str, float]) -> None:
+        super().__init__(reason)
+        self.values = values
 
 
 def is_finite(values: Tensor) -> bool:
@@ -27,21 +36,22 @@ def diagnosis(
     gradients: Mapping[str, float],
     weights: Mapping[str, float],
 ) -> str:
-    """What is not finite at the logged step `step`, in words; empty if all is well.
+    """What is not finite at the logged step `step`, or too large to be squared, in words; empty if all is well.
 
     `losses` are those of the steps since the last logged one; gradients and weights are norms by parameter.
     """
     bad_steps = [step - len(losses) + 1 + i for i, loss in enumerate(losses) if not math.isfinite(loss)]
-    bad_weights = [name for name, norm in weights.items() if not math.isfinite(norm)]
-    bad_gradients = [name for name, norm in gradients.items() if not math.isfinite(norm)]
+    bad_weights = [(name, norm) for name, norm in weights.items() if not norm < LARGEST]
+    bad_gradients = [(name, norm) for name, norm in gradients.items() if not norm < LARGEST]
     if not (bad_steps or bad_weights or bad_gradients):
         return ""
     parts = [f"training diverged by step {step}"]
     if bad_steps:
         parts.append(f"the loss is {losses[bad_steps[0] - step - 1]} from step {bad_steps[0]} on")
-    for what, names in (("parameter", bad_weights), ("gradient of", bad_gradients)):
-        if names:
-            parts.append(f"{what} {names[0]} is not finite (layer {names[0].rpartition('.')[0] or 'model'})")
+    for what, bad in (("parameter", bad_weights), ("gradient of", bad_gradients)):
+        for name, norm in bad[:1]:
+            fault = f"has norm {norm:.3g}" if math.isfinite(norm) else "is not finite"
+            parts.append(f"{what} {name} {fault} (layer {name.rpartition('.')[0] or 'model'})")
     layer = first_bad_layer(model, x)
     if layer:
         parts.append(f"the first layer whose output is not finite is {layer}")

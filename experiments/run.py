@@ -12,16 +12,15 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.build import build_model, drop_unused_knobs, floating, prepare
-from experiments.config import GROUPS, NOT_HASHED, Choices, choose, config_hash, resolve
+from experiments.config import GROUPS, NOT_HASHED, Choices, choose, config_hash
 from experiments.data import load as load_data
 from experiments.hyperparameters import hyperparameters, option_name
-from experiments.interruption import Interrupted
 from experiments.nonfinite import Diverged
 from experiments.session import Session
 from experiments.tracking import checkpoint
 from experiments.tracking.environment import environment
 from experiments.tracking.metrics import MetricsLog
-from experiments.tracking.run_errors import FolderError
+from experiments.tracking.run_errors import FolderError, RunOver
 from experiments.tracking.run_folder import RunFolder, find_cut_off
 from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, is_cut_off
 from experiments.tracking.strict_json import write_json
@@ -66,13 +65,12 @@ def run(request: Request) -> Outcome:
     way `status.json` says so.
     """
     choices = choose(request.config)
-    settings = choices.settings
-    plain = resolve(request.config)
+    settings, plain = choices.settings, choices.plain
     prepare(settings.threads, settings.device)
     try:
         model = build_model(choices)
     except EmptyCell as error:
-        return _not_applicable(request, plain, str(error))
+        return _not_applicable(request, choices, str(error))
     notes = drop_unused_knobs(plain, model, request.overrides)
     loaded = load_data(choices.data)
     trainer = Trainer(model, choices.optimizer, settings, loaded.to(settings.device, floating(settings)))
@@ -93,10 +91,11 @@ def _work(
             result = session.train(" ".join(option_name(plain[group]) for group in ("component", "strategy")))
         session.close(success=True)
     except BaseException as error:
-        interrupted = isinstance(error, Interrupted)
+        interrupted = isinstance(error, KeyboardInterrupt)  # Interrupted, or a signal outside the training loop
         if session is not None:
             session.close(success=None if interrupted else False)
-        reason = str(error) if isinstance(error, Diverged | Interrupted) else traceback.format_exc()
+        told = interrupted or isinstance(error, Diverged)
+        reason = (str(error) or "stopped by SIGINT") if told else traceback.format_exc()
         folder.write_status(INTERRUPTED if interrupted else FAILED, reason)
         if isinstance(error, Diverged):
             return Outcome(folder.path, FAILED, reason=reason)
@@ -144,8 +143,15 @@ def _open(
     return session
 
 
-def _not_applicable(request: Request, plain: dict[str, Any], reason: str) -> Outcome:
-    with RunFolder.claim(request.folder, config_hash(plain), True, True, plain, NOT_HASHED) as folder:
+def _not_applicable(request: Request, choices: Choices, reason: str) -> Outcome:
+    plain = choices.plain
+    try:
+        claimed = _claim(dataclasses.replace(request, search=None), choices, plain)
+    except RunOver as over:
+        if over.status != NOT_APPLICABLE:
+            raise
+        return Outcome(request.folder, NOT_APPLICABLE, reason=reason)
+    with claimed as folder:
         OmegaConf.save(OmegaConf.create(plain), folder.config)
         folder.write_status(NOT_APPLICABLE, reason)
     return Outcome(folder.path, NOT_APPLICABLE, reason=reason)

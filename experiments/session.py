@@ -8,6 +8,7 @@ from typing import Any
 
 from experiments.console import Progress
 from experiments.interruption import Interrupted, stop_signals
+from experiments.nonfinite import Diverged
 from experiments.tracking import checkpoint
 from experiments.tracking.metrics import MetricsLog, last_values, read_metrics
 from experiments.tracking.run_folder import RunFolder
@@ -49,7 +50,11 @@ class Session:
     def _advance(self) -> dict[str, float]:
         """One step, what is due after it, and what was logged."""
         trainer, settings = self.trainer, self.trainer.settings
-        values = trainer.advance() or {}
+        try:
+            values = trainer.advance() or {}
+        except Diverged as diverged:
+            self._log(diverged.values)  # the curve shows where it broke off
+            raise
         last = trainer.step == settings.max_steps
         evaluates = last or trainer.step % settings.eval_every == 0
         if evaluates:

@@ -28,6 +28,8 @@ def closing_table(result: Mapping[str, Any], folder: Path) -> str:
         rows.append(("never trained", f"gradient exactly 0 at every logged step: {', '.join(result['zero_gradient'])}"))
     if result["never_trained"]:
         rows.append(("never trained", f"no gradient at all: {', '.join(result['never_trained'])}"))
+    if result["skipped_steps"]:
+        rows.append(("skipped", f"{result['skipped_steps']} optimizer steps, whose gradient was not finite"))
     rows.append(("run folder", shown(folder)))
     rows.append(("curves", f"tensorboard --logdir {shlex.quote(shown(folder))}"))
     return table(rows)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from experiments.config import ConfigError
 from experiments.data.batches import Batches
 from experiments.data.dataset import Dataset
 from experiments.gradients import GradientRecord, norms, present_gradients, total
@@ -35,7 +36,7 @@ class Trainer:
         self.optimizer = optimizer.build(self.parameters.values())
         self.device = torch.device(settings.device).type
         self.scaler = torch.amp.GradScaler(self.device, enabled=settings.precision == "float16")
-        self.batches = Batches(_training_size(settings, data), settings.batch_size, settings.seed, settings.device)
+        self.batches = _batches(settings, data)
         self.record = GradientRecord.of(model)
         self.probe = LayerProbe(model)
         strategies = [(layer.strategy, layer.op) for layer in hard_layers(model).values()]
@@ -92,12 +93,17 @@ class Trainer:
             self.skipped += 1
             return
         if self.policy.clip_norm is not None:
-            parameters = [p for p in self.parameters.values() if p.grad is not None]
-            norm = nn.utils.get_total_norm(present_gradients(self.parameters).values())
-            nn.utils.clip_grads_with_norm_(parameters, self.policy.clip_norm, norm)
-            self.interval.clipped.append((norm > self.policy.clip_norm).float())
+            self._clip(self.policy.clip_norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
+
+    def _clip(self, limit: float) -> None:
+        """Scales all gradients together; where their norm is not finite none is touched, so only bad ones do harm."""
+        parameters = [p for p in self.parameters.values() if p.grad is not None]
+        norm = torch.linalg.vector_norm(norms([p.grad for p in parameters if p.grad is not None]))
+        norm = torch.where(norm.isfinite(), norm, 0.0)
+        nn.utils.clip_grads_with_norm_(parameters, limit, norm)
+        self.interval.clipped.append((norm > limit).float())
 
     def _finite_gradients(self) -> bool:
         return self.scaler.is_enabled() or is_finite(norms(list(present_gradients(self.parameters).values())))
@@ -122,7 +128,7 @@ class Trainer:
             own = {} if self.scaler.is_enabled() else gradient  # the scaler skips such steps and lowers its scale
             reason = diagnosis(self.model, x, self.step, losses, own, weight)
             if reason:
-                raise Diverged(reason)
+                raise Diverged(reason, values)
         return values
 
     def _knobs(self) -> dict[str, float]:
@@ -158,8 +164,11 @@ class Trainer:
         self.record = GradientRecord(set(state["missing"]), set(state["zero"]))
 
 
-def _training_size(settings: Settings, data: Dataset) -> int:
+def _batches(settings: Settings, data: Dataset) -> Batches:
     size = len(data.train)
-    if settings.overfit_batches is None:
-        return size
-    return min(size, settings.overfit_batches * settings.batch_size)
+    if settings.overfit_batches is not None:
+        size = min(size, settings.overfit_batches * settings.batch_size)
+    try:
+        return Batches(size, settings.batch_size, settings.seed, settings.device)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None

@@ -50,7 +50,9 @@ class MLP(nn.Module):
 
 
 def require_at_least_one(**sizes: int) -> None:
-    """Raises ValueError naming the first size below 1."""
+    """Raises ValueError naming the first size below 1, or above what torch can count."""
     for name, size in sizes.items():
         if size < 1:
             raise ValueError(f"model.{name} must be at least 1, got {size}")
+        if size >= 2**31:
+            raise ValueError(f"model.{name} must be below 2^31, got {size}")
