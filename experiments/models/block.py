@@ -34,11 +34,15 @@ class Block(nn.Module):
                 )
             outputs = fan_in * width
             self.add_module(branch, layer(outputs))
-            self.add_module(f"{branch}_norm", norm(outputs) if norm else nn.Identity())
+            if norm is not None:
+                self.add_module(f"{branch}_norm", norm(outputs))
+        self.normalised = norm is not None
         self.component = component
 
     def forward(self, x: Tensor) -> Tensor:
         """The component over the branches' pre-activations."""
-        outputs = [self.get_submodule(f"{b}_norm")(self.get_submodule(b)(x)) for b in self.branches]
+        outputs = [getattr(self, branch)(x) for branch in self.branches]
+        if self.normalised:
+            outputs = [getattr(self, f"{b}_norm")(output) for b, output in zip(self.branches, outputs, strict=True)]
         activation: Tensor = self.component(*outputs)
         return activation
