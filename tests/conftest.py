@@ -1,0 +1,29 @@
+"""What all tests of runs share."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from runs import train
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    """Two test workers on two cores: torch's own threads would only be in each other's way."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """The folder of a finished run of these overrides, made once a test session; not to be written to."""
+    made: dict[tuple[str, ...], Path] = {}
+
+    def folder(*overrides: str) -> Path:
+        if overrides not in made:
+            made[overrides] = tmp_path_factory.mktemp("run")
+            assert train(made[overrides], *overrides).status == "DONE"
+        return made[overrides]
+
+    return folder

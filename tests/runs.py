@@ -1,0 +1,98 @@
+"""Runs of the main job: as a function, as a command in this process, and as a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CONF = ROOT / "conf"
+SHORT = ("max_steps=3", "model.width=8", "eval_every=3", "log_every=1")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command said, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+def compose(*overrides: str) -> Any:
+    """A configuration as the command line would compose it."""
+    import hydra
+    from hydra.core.global_hydra import GlobalHydra
+
+    from experiments.cli import VERSION_BASE
+    from experiments.naming import register_resolvers
+
+    register_resolvers()
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_dir(str(CONF), version_base=VERSION_BASE):
+        return hydra.compose("config", list(overrides))
+
+
+def train(folder: Path, *overrides: str, **request: Any) -> Any:
+    """Runs a configuration in a folder, without a command line."""
+    from experiments.run import Request, run
+
+    return run(Request(compose(*overrides), Path(folder), overrides=overrides, **request))
+
+
+def command(*arguments: str, cwd: Path, conf: Path = CONF) -> Answer:
+    """`python train.py ARGUMENTS` in the folder `cwd`, in this process; errors that would show a trace are raised."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    from experiments.cli import main
+
+    GlobalHydra.instance().clear()
+    out, err = io.StringIO(), io.StringIO()
+    before, argv = Path.cwd(), sys.argv
+    sys.argv = ["train.py", *arguments]
+    os.chdir(cwd)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as ended:
+            main(conf)
+    finally:
+        os.chdir(before)
+        sys.argv = argv
+    return Answer(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def process(*arguments: str, cwd: Path, program: tuple[str, ...] = (str(ROOT / "train.py"),), **more: Any) -> Answer:
+    """`python train.py ARGUMENTS` in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
+    line = [sys.executable, *program, *arguments]
+    done = subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True, check=False, **more)
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def read(path: Path) -> Any:
+    """Strict JSON: a number that is not finite fails."""
+    return json.loads(path.read_text(), parse_constant=pytest.fail)
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    """The logged steps of a run."""
+    return [json.loads(line, parse_constant=pytest.fail) for line in (folder / "metrics.jsonl").open()]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, by name."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def only_run(root: Path) -> Path:
+    """The folder of the one run below `root`."""
+    (status,) = root.rglob("status.json")
+    return status.parent
