@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -12,8 +13,9 @@ from torch import Tensor
 def graft(value: Tensor, carrier: Tensor) -> Tensor:
     """The value of `value` with the derivatives, of every order, of `carrier`.
 
-    `torch.equal(graft(v, c), v)` for every finite or infinite v, in v's dtype. Where `carrier` is infinite or NaN the
-    derivative is 0. Unlike `c + (v - c).detach()` nothing is added to the value, so no bit of it changes.
+    `torch.equal(graft(v, c), v)` for every finite or infinite v, in v's dtype. Where `carrier` is infinite the
+    derivative is 0; where it is NaN, 0 or the incoming one. Unlike `c + (v - c).detach()` nothing is added to the
+    value, so no bit of it changes.
     The result takes over the memory of a `value` without a graph: an operation in place on it writes there.
 
     Raises ValueError if the shapes differ.
@@ -56,13 +58,16 @@ class _Graft(torch.autograd.Function):
         return _where_finite(tangent, carrier).to(ctx.dtype)
 
 
-def _where_finite(gradient: Tensor, carrier: Tensor) -> Tensor:
-    """`gradient` where `carrier` is finite, 0 elsewhere: two kernels, where isfinite and where would be five.
+# Function.apply asks for the signature at every call; computing it anew would take longer than the rest.
+_Graft.forward.__signature__ = inspect.signature(_Graft.forward)  # type: ignore[attr-defined]
 
-    hardtanh's own treatment of NaN depends on the strides, so none reaches it.
+
+def _where_finite(gradient: Tensor, carrier: Tensor) -> Tensor:
+    """`gradient` where `carrier` is finite, 0 where it is infinite: one kernel, where isfinite and where would be five.
+
+    What it does at NaN depends on the strides, which matters little: the value is NaN there too.
     """
-    bounded = torch.nan_to_num(carrier, nan=math.inf, posinf=math.inf, neginf=-math.inf)
-    masked: Tensor = torch.ops.aten.hardtanh_backward(gradient, bounded, -math.inf, math.inf)
+    masked: Tensor = torch.ops.aten.hardtanh_backward(gradient, carrier, -math.inf, math.inf)
     return masked
 
 

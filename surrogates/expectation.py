@@ -6,6 +6,7 @@ anew when it is asked for; the slope is made of torch operations, so derivatives
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from functools import partial
@@ -64,6 +65,9 @@ class _Recomputed(torch.autograd.Function):
     def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
         result: Tensor = tangent * ctx.slope(*ctx.saved_tensors)
         return result
+
+
+_Recomputed.forward.__signature__ = inspect.signature(_Recomputed.forward)  # type: ignore[attr-defined]  # as in carriers
 
 
 def _ladder(term: Curve, first: float, step: float, count: int, x: Tensor, T: Tensor) -> Tensor:
