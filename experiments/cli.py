@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +48,7 @@ class Jobs:
 
     ended: list[Job] = field(default_factory=list)
     refused: Exception | None = None
+    since: float = field(default_factory=time.time)  # when the command began
     begun: bool = False  # until then whatever is raised is Hydra's, about the command
 
 
@@ -91,7 +93,7 @@ def _job(config: DictConfig, conf: Path, jobs: Jobs) -> float | None:
     try:
         outcome = run(request)
     except UserError as error:
-        remove_empty(request.folder)
+        remove_empty(request.folder, jobs.since)
         if not sweeping:
             jobs.refused = error  # Hydra would announce it in its own words first
             return None

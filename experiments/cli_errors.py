@@ -23,7 +23,7 @@ def readable(error: BaseException, conf: Path) -> str:
     key = re.search(r"Could not override '([^']+)'", text)
     if key and key[1] not in GROUPS:
         return f"there is no key {key[1]}{_nearest(key[1], conf)}"
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and error.filename:
         return f"{error.filename} cannot be made or written ({error.strerror}); choose another hydra.run.dir"
     text = text.split("\nSet the environment variable")[0].strip() or type(error).__name__
     if isinstance(error, OverrideParseException):

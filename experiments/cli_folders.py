@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
-_IMPORTED = time.time()
 
-
-def remove_empty(folder: Path) -> None:
-    """Removes a refused job's folder if it is new and empty, and the empty ones above that Hydra made with it."""
+def remove_empty(folder: Path, since: float) -> None:
+    """Removes a refused job's folder if it is empty and newer than `since`, and empty ones above it made by Hydra."""
     settings = HydraConfig.get()
     start = Path(settings.runtime.cwd)
     if settings.mode == RunMode.MULTIRUN:
@@ -22,7 +19,7 @@ def remove_empty(folder: Path) -> None:
     else:
         top = start
     try:
-        if folder.stat().st_mtime < _IMPORTED:
+        if folder.stat().st_mtime < since:
             return
         for path in (folder, *folder.parents):
             if path == top or not path.is_relative_to(top):

@@ -24,6 +24,7 @@ from typeguard import TypeCheckError, check_type
 
 from experiments.optimizers.optimizer import Optimizer
 from experiments.settings import Settings
+from experiments.tracking.flat_config import flatten
 from surrogates import Component, Strategy
 
 GROUPS = ("component", "strategy", "model", "data", "optimizer")
@@ -74,7 +75,8 @@ def choose(config: DictConfig) -> Choices:
 def resolve(config: DictConfig) -> dict[str, Any]:
     """The configuration as plain containers; raises ConfigError for missing values and broken references."""
     try:
-        missing = sorted(OmegaConf.missing_keys(config))
+        unresolved: Any = OmegaConf.to_container(config, resolve=False)
+        missing = [key for key, value in flatten(unresolved).items() if value == "???"]
         if missing:
             raise ConfigError(f"{missing[0]} has no value; give it one on the command line: {missing[0]}=VALUE")
         plain = OmegaConf.to_container(config, resolve=True)
