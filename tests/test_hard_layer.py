@@ -170,6 +170,23 @@ def test_noise_is_uniform_open_and_at_least_float32() -> None:
     assert uniforms(torch.empty(0, 3), (1,)).shape == (0, 3)
 
 
+class Recorder(Rewrite):
+    """Keeps the noise that it is handed."""
+
+    def combine(self, op: Op, *x: torch.Tensor, T: object, noise: torch.Tensor | None) -> torch.Tensor:
+        object.__setattr__(self, "seen", noise)
+        return super().combine(op, *x, T=T, noise=noise)
+
+
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+def test_half_precision_does_not_round_the_noise(dtype: torch.dtype) -> None:
+    layer = HardLayer(Round(), Recorder())
+    x = torch.zeros(100_000, dtype=dtype)
+    assert layer(x).dtype == dtype
+    assert layer.strategy.seen.dtype == torch.float32
+    assert layer.strategy.seen.unique().numel() > 99_000
+
+
 @every_op
 def test_case_I06_copies_and_pickles_are_equal_and_a_repr_evaluates_back(op: Op) -> None:
     names = {"inf": math.inf, "nan": math.nan, **{cls.__name__: cls for cls in STRATEGY_CLASSES.values()}}
