@@ -19,14 +19,12 @@ def norms(tensors: list[Tensor]) -> Tensor:
     if not tensors:
         return torch.zeros(0, dtype=torch.float64)
     dense = [_dense(tensor) for tensor in tensors]
-    return torch.stack([norm.to(dense[0].device) for norm in torch._foreach_norm(dense)])
+    return torch.stack([norm.to(dense[0].device) for norm in torch._foreach_norm(dense, 2.0, torch.float64)])
 
 
 def _dense(tensor: Tensor) -> Tensor:
     tensor = tensor.detach()
-    if tensor.is_sparse:
-        tensor = tensor.coalesce().values()
-    return tensor.double()
+    return tensor.coalesce().values() if tensor.is_sparse else tensor
 
 
 @dataclass

@@ -49,25 +49,31 @@ class LayerProbe:
         tags, values = [], []
         for name, (given, output) in self._seen.items():
             measured = {
-                "grad_in_norm": _norm(given.grad) / scale,
-                "grad_out_norm": _norm(output.grad) / scale,
-                "zero_gradient_fraction": _zero_fraction(given.grad),
+                "grad_in_norm": _norm(given) / scale,
+                "grad_out_norm": _norm(output) / scale,
+                "zero_gradient_fraction": _zero_fraction(given),
             }
             saturated = self.layers[name].op.saturated(given.detach())
             if saturated is not None:
-                measured["saturated_fraction"] = saturated.float().mean()
+                measured["saturated_fraction"] = saturated.double().mean()
             tags += [f"op/{name}/{key}" for key in measured]
             values += list(measured.values())
         self._seen.clear()
         return tags, values
 
 
-def _norm(gradient: Tensor | None) -> Tensor:
-    return torch.zeros(()) if gradient is None else torch.linalg.vector_norm(gradient.float())
+def _norm(tensor: Tensor) -> Tensor:
+    """The norm of a tensor's gradient, 0 without one."""
+    if tensor.grad is None:
+        return torch.zeros((), dtype=torch.float64, device=tensor.device)
+    return torch.linalg.vector_norm(tensor.grad, dtype=torch.float64)
 
 
-def _zero_fraction(gradient: Tensor | None) -> Tensor:
-    return torch.ones(()) if gradient is None else (gradient == 0).float().mean()
+def _zero_fraction(tensor: Tensor) -> Tensor:
+    """The share of a tensor's numbers whose gradient is 0, all of them without one."""
+    if tensor.grad is None:
+        return torch.ones((), dtype=torch.float64, device=tensor.device)
+    return (tensor.grad == 0).double().mean()
 
 
 def hard_outputs(model: nn.Module, x: Tensor) -> dict[str, Tensor]:

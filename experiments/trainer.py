@@ -112,7 +112,8 @@ class Trainer:
     def _measure(self, names: list[str], before_clipping: Tensor, x: Tensor) -> dict[str, float]:
         tags, layers = self.probe.measure(self.scaler.get_scale() if self.scaler.is_enabled() else 1.0)
         weights = norms(list(self.parameters.values()))
-        losses, clipped, others = self.interval.with_others([before_clipping, weights, *layers])
+        watched = [torch.stack(layers)] if layers else []
+        losses, clipped, others = self.interval.with_others([before_clipping, weights, *watched])
         gradient = dict(zip(names, others, strict=False))
         weight = dict(zip(self.parameters, others[len(names) :], strict=False))
         self.record.update(gradient)

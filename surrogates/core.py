@@ -13,6 +13,7 @@ from surrogates.carriers import detached as detached
 from surrogates.carriers import flat as flat
 from surrogates.carriers import graft as graft
 from surrogates.carriers import passing as passing
+from surrogates.carriers import passing_between as passing_between
 
 READINGS = ("hard", "subgradient", "proxy", "smooth", "rewrite")
 

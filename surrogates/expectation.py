@@ -6,7 +6,6 @@ anew when it is asked for; the slope is made of torch operations, so derivatives
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from surrogates.carriers import applier
 from surrogates.kernels import Kernel, Logistic, Normal
 
 Curve = Callable[[Tensor, Tensor], Tensor]
@@ -40,8 +40,7 @@ def _evaluate(x: Tensor, T: Tensor | float, value: Curve, slope: Curve) -> Tenso
     temperature = torch.as_tensor(T, dtype=x.dtype, device=x.device)
     if torch.compiler.is_compiling():  # the compiler fuses the sum and recomputes it by itself
         return value(x, temperature)
-    result: Tensor = _Recomputed.apply(x, temperature, value, slope)
-    return result
+    return _apply(x, temperature, value, slope)
 
 
 class _Recomputed(torch.autograd.Function):
@@ -67,7 +66,7 @@ class _Recomputed(torch.autograd.Function):
         return result
 
 
-_Recomputed.forward.__signature__ = inspect.signature(_Recomputed.forward)  # type: ignore[attr-defined]  # as in carriers
+_apply = applier(_Recomputed)
 
 
 def _ladder(term: Curve, first: float, step: float, count: int, x: Tensor, T: Tensor) -> Tensor:

@@ -136,6 +136,25 @@ def test_the_table(dtype: torch.dtype) -> None:
     assert len(TABLE) >= 66
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, *HALF], ids=str)
+def test_case_D05_clip_masks_end_exactly_at_the_bound(dtype: torch.dtype) -> None:
+    """The bound itself and its two neighbours in the dtype, for bounds that it holds and bounds that it rounds."""
+    ran = 0
+    for low, high in ((-1.0, 1.0), (0.0, 1.0), (0.1, 0.7), (-0.3, 1e-3), (-1e4, 3e4)):
+        bounds = torch.tensor([low, high], dtype=dtype)
+        ends = torch.tensor([-math.inf, math.inf], dtype=dtype)
+        x = torch.stack([torch.nextafter(bounds, ends), bounds, torch.nextafter(bounds, ends.flip(0))])
+        for bound, inside in (("inclusive", [0, 1, 1]), ("strict", [0, 0, 1])):
+            (got,) = gradients(lambda x, op=Quantize(2, low, high, bound): STE(op, x), [x])
+            assert got.t().tolist() == [inside] * 2, (low, high, bound)
+            ran += 1
+        (got,) = gradients(lambda x, w=high: StraightThrough(carrier="clipped", width=w)(Sign(), x), [x[:, 1]])
+        assert got.tolist() == [0, 1, 1]
+        (got,) = gradients(lambda x, op=Clamp(low, high): MINIMUM_NORM(op, x), [x])
+        assert got.t().tolist() == [[0, 0, 1]] * 2
+    assert ran == 10
+
+
 def test_a_flat_derivative_stays_zero_for_infinite_incoming_gradients() -> None:
     ran = 0
     for op in OPS:

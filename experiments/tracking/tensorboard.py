@@ -13,6 +13,7 @@ from experiments.tracking.hparams import columns_summary, end_summary, hparam_va
 from experiments.tracking.strict_json import number
 from experiments.tracking.tags import check_tag
 
+BATCH, LONGEST_WAIT = 20, 2.0  # logged steps, or seconds, that are written together
 _NOTE = "A float32 view; metrics.jsonl keeps every digit."
 
 
@@ -23,7 +24,7 @@ class CurveWriter:
     together, `metrics` the tags whose last value the run's row shows, `group` what runs differing in their seed share.
     `purge_step` is the first step that a resumed run will log: TensorBoard drops what an earlier session logged there.
     A value that is not a single number is left out and counted in `skipped`: a curve never stops a training.
-    A killed process loses at most the last dozen steps since `flush`; metrics.jsonl loses none.
+    A killed process loses at most the last few dozen logged steps since `flush`; metrics.jsonl loses none.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class CurveWriter:
 
         self.skipped: Counter[str] = Counter()
         self._known: set[str] = set()
+        self._waiting: list[tuple[Any, int, float]] = []
         self._diverged = False
         values = hparam_values(hparams, columns)
         _await_new_name(folder)
@@ -67,16 +69,26 @@ class CurveWriter:
             event.value.add(tag=tag, simple_value=converted, metadata=self._metadata(tag))
             if not math.isfinite(converted):
                 self._mark_diverged(step, tag, converted)
-        self._file.add_summary(event, step)
+        self._waiting.append((event, step, time.time()))
+        if len(self._waiting) >= BATCH or time.time() - self._waiting[0][2] > LONGEST_WAIT:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Gives the writer's thread its work in one go: woken at every step, it would hold up the training."""
+        for waiting in self._waiting:
+            self._file.add_summary(*waiting)
+        self._waiting.clear()
 
     def flush(self) -> None:
         """Put all events so far on the disk; call it before a checkpoint is published."""
+        self._hand_over()
         self._writer.flush()
 
     def close(self, success: bool | None) -> None:
         """Say how the run ended, and close. None for a run that is to be resumed. More calls do nothing."""
         if self._writer.file_writer is None:
             return
+        self._hand_over()
         if success is not None:
             self._file.add_summary(end_summary(success))
         self._writer.close()

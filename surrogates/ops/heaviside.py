@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from surrogates.core import Op, flat, passing
+from surrogates.core import Op, flat, passing_between
 from surrogates.kernels import Kernel
 
 
@@ -33,7 +33,7 @@ class Heaviside(Op):
         return flat(x)
 
     def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
-        return passing(0.5 * x, x.abs() <= 1)
+        return 0.5 * passing_between(x, -1.0, 1.0)
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return kernel.cdf(x / T)

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from surrogates.core import Op, flat, in_float32, passing, rewriting
+from surrogates.core import Op, flat, in_float32, passing_between, rewriting
 from surrogates.expectation import bounded_stairs
 from surrogates.kernels import Kernel
 
@@ -63,9 +63,7 @@ class Quantize(Op):
         return flat(x)
 
     def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
-        if self.bounds == "strict":
-            return passing(x, (x > self.low) & (x < self.high))
-        return passing(x, (x >= self.low) & (x <= self.high))
+        return passing_between(x, self.low, self.high, strict=self.bounds == "strict")
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         first = self.low + 0.5 * self.step

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from surrogates.core import Op, flat, passing
+from surrogates.core import Op, flat, passing_between
 from surrogates.kernels import Kernel
 
 
@@ -35,7 +35,7 @@ class Sign(Op):
         return flat(x)
 
     def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
-        return passing(x, x.abs() <= 1)
+        return passing_between(x, -1.0, 1.0)
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return 2 * kernel.cdf(x / T) - 1

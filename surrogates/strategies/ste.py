@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from surrogates.core import EmptyCell, Op, detached, graft, in_float32, passing
+from surrogates.core import EmptyCell, Op, detached, graft, in_float32, passing_between
 from surrogates.kernels import KERNELS, KernelName
 from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs
 
@@ -35,7 +35,7 @@ class StraightThrough(Tempered):
         if self.carrier == "identity":
             return x[0]
         if self.carrier == "clipped":
-            return passing(x[0], x[0].abs() <= self.width)
+            return passing_between(x[0], -self.width, self.width)
         if self.carrier == "smooth":
             kernel = KERNELS[self.kernel] if op.elementwise and self.kernel else None
             return in_float32(op.smooth, *x, kernel=kernel, T=T)
