@@ -145,12 +145,14 @@ def test_case_D05_clip_masks_end_exactly_at_the_bound(dtype: torch.dtype) -> Non
         ends = torch.tensor([-math.inf, math.inf], dtype=dtype)
         x = torch.stack([torch.nextafter(bounds, ends), bounds, torch.nextafter(bounds, ends.flip(0))])
         for bound, inside in (("inclusive", [0, 1, 1]), ("strict", [0, 0, 1])):
-            (got,) = gradients(lambda x, op=Quantize(2, low, high, bound): STE(op, x), [x])
+            quantize = Quantize(2, low, high, bound)
+            (got,) = gradients(lambda x, op=quantize: STE(op, x), [x])
             assert got.t().tolist() == [inside] * 2, (low, high, bound)
             ran += 1
         (got,) = gradients(lambda x, w=high: StraightThrough(carrier="clipped", width=w)(Sign(), x), [x[:, 1]])
         assert got.tolist() == [0, 1, 1]
-        (got,) = gradients(lambda x, op=Clamp(low, high): MINIMUM_NORM(op, x), [x])
+        clamp = Clamp(low, high)
+        (got,) = gradients(lambda x, op=clamp: MINIMUM_NORM(op, x), [x])
         assert got.t().tolist() == [[0, 0, 1]] * 2
     assert ran == 10
 
