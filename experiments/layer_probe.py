@@ -66,7 +66,8 @@ def _norm(tensor: Tensor) -> Tensor:
     """The norm of a tensor's gradient, 0 without one."""
     if tensor.grad is None:
         return torch.zeros((), dtype=torch.float64, device=tensor.device)
-    return torch.linalg.vector_norm(tensor.grad, dtype=torch.float64)
+    norm: Tensor = torch.linalg.vector_norm(tensor.grad, dtype=torch.float64)
+    return norm
 
 
 def _zero_fraction(tensor: Tensor) -> Tensor:
