@@ -1,0 +1,307 @@
+"""Stopped at any moment and started again, a run ends with the numbers of one that was never stopped."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from test_run import last, same
+from test_tensorboard import Board
+
+from experiments import session
+from experiments.tracking import checkpoint
+from experiments.tracking.run_paths import RunPaths
+from experiments.trainer import Trainer
+from runs import ROOT, command, lines, only_run, read, train, tree
+
+LONG = ("max_steps=24", "log_every=2", "eval_every=4", "model.width=8", "model.batch_norm=true")
+# All that has a state: momentum or moments, a schedule, clipping, noise, annealing, batch norm, learned ranges.
+KINDS = {
+    "noise": ("strategy=rewrite", "optimizer.clip_norm=0.5", "optimizer.warmup_steps=10"),
+    "annealing": ("strategy=smooth", "optimizer=adam", "optimizer.schedule=cosine"),
+    "learned": ("strategy=ste", "component.range=learned_step", "optimizer=adamw", "batch_size=100"),
+    "scaled": ("strategy=ste", "component=hard_gate", "precision=float16", "optimizer.nesterov=true"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _a_checkpoint_an_evaluation(monkeypatch):
+    monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Runs that nothing stopped, by kind."""
+    made = {}
+
+    def run(kind):
+        if kind not in made:
+            made[kind] = train(tmp_path_factory.mktemp(kind) / "run", *KINDS[kind], *LONG).folder
+        return made[kind]
+
+    return run
+
+
+def assert_as_whole(folder, uninterrupted):
+    """The same files, the same weights and optimizer, and one curve."""
+    for name in ("metrics.jsonl", "result.json"):
+        assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes()
+    assert same(last(folder), last(uninterrupted))
+    best = [checkpoint.load(RunPaths(path).best_checkpoint) for path in (folder, uninterrupted)]
+    assert same(*best)
+    assert read(folder / "status.json")["status"] == "DONE"
+    board = Board(folder.parent)
+    for tag in ("loss/train", "accuracy/val"):
+        logged = [(record["step"], record[tag]) for record in lines(folder) if tag in record]
+        points = [(step, value) for _, step, value in board.points(folder.name, tag)]
+        assert points == [(step, pytest.approx(value)) for step, value in logged]
+    (row,) = board.rows()
+    assert [s["status"] for s in row["sessions"]] == ["STATUS_SUCCESS"]
+
+
+def stopping(monkeypatch, step, *signals):
+    """Sends signals to this process in one optimizer step; the last call wins."""
+    advance = Trainer.advance
+
+    def stopped(self):
+        values = advance(self)
+        if self.step == step:
+            for number in signals:
+                os.kill(os.getpid(), number)
+        return values
+
+    monkeypatch.setattr(Trainer, "advance", stopped)
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "step"),
+    [
+        ("noise", signal.SIGTERM, 13),
+        ("annealing", signal.SIGINT, 12),
+        ("learned", signal.SIGTERM, 1),
+        ("scaled", signal.SIGINT, 23),
+        ("noise", signal.SIGINT, 24),
+    ],
+)
+def test_a_signal_stops_after_the_step_and_the_same_command_goes_on(tmp_path, monkeypatch, whole, kind, number, step):
+    own = (*KINDS[kind], *LONG)
+    with monkeypatch.context() as patch:
+        stopping(patch, step, number)
+        answer = command(*own, cwd=tmp_path)
+    assert answer.code == 128 + number
+    assert answer.err == "stopped; the same command goes on from here\n"
+    folder = only_run(tmp_path)
+    status = read(folder / "status.json")
+    assert (status["status"], status["error"]) == ("INTERRUPTED", f"stopped by {number.name}")
+    assert last(folder)["step"] == step
+    again = command(*own, cwd=tmp_path)
+    assert again.code == 0
+    assert f"continuing {folder} from step {step}" in again.out
+    assert only_run(tmp_path) == folder
+    assert_as_whole(folder, whole(kind))
+
+
+def test_a_second_signal_does_not_wait(tmp_path, monkeypatch, whole):
+    """It breaks off inside a step, at whatever place; the run goes on from the checkpoint before."""
+    own = (*KINDS["noise"], *LONG, f"hydra.run.dir={tmp_path}/a/run")
+    with monkeypatch.context() as patch:
+        stopping(patch, 15, signal.SIGINT, signal.SIGINT)
+        assert command(*own, cwd=tmp_path).code == 130
+    assert read(tmp_path / "a/run/status.json")["status"] == "INTERRUPTED"
+    assert last(tmp_path / "a/run")["step"] == 12
+    assert command(*own, cwd=tmp_path).code == 0
+    assert_as_whole(tmp_path / "a/run", whole("noise"))
+
+
+@pytest.mark.parametrize("place", ["open", "finish"])
+def test_a_signal_outside_the_loop_is_an_interruption_too(tmp_path, monkeypatch, whole, place):
+    """While the run is set up, and after its last step."""
+    own = (*KINDS["annealing"], *LONG)
+
+    def interrupt(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+
+    with monkeypatch.context() as patch:
+        if place == "open":
+            patch.setattr("experiments.run.calibrate", interrupt)
+        else:
+            patch.setattr(session.Session, "_finish", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "a" / "run", *own)
+    assert read(tmp_path / "a/run/status.json")["error"] == "stopped by SIGINT"
+    assert train(tmp_path / "a" / "run", *own).status == "DONE"
+    assert_as_whole(tmp_path / "a/run", whole("annealing"))
+
+
+def test_stopped_again_and_again(tmp_path, monkeypatch, whole):
+    own = (*KINDS["noise"], *LONG)
+    folder = tmp_path / "a" / "run"
+    for step in (3, 4, 11, 20):
+        with monkeypatch.context() as patch:
+            stopping(patch, step, signal.SIGTERM)
+            with pytest.raises(KeyboardInterrupt):
+                train(folder, *own)
+    assert train(folder, *own).status == "DONE"
+    assert_as_whole(folder, whole("noise"))
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from experiments import session
+from experiments.tracking import checkpoint
+place, count = sys.argv.pop(1), int(sys.argv.pop(1))
+session.CHECKPOINT_SECONDS = 0.0
+owner, name = {
+    "log": (session.Session, "_log"),
+    "replace": (os, "replace"),
+    "save": (checkpoint, "save"),
+    "finish": (session.Session, "_finish"),
+    "result": (session, "write_json"),
+}[place]
+original = getattr(owner, name)
+def counting(*arguments):
+    global count
+    count -= 1
+    if count == 0 and place != "result":
+        os.kill(os.getpid(), signal.SIGKILL)
+    done = original(*arguments)
+    if count == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return done
+setattr(owner, name, counting)
+from experiments.cli import main
+main(Path("CONF"))
+""".replace("CONF", str(ROOT / "conf"))
+
+
+def killed(cwd, place, count, *arguments):
+    line = [sys.executable, "-c", KILLED, place, str(count), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(line, cwd=cwd, env=environment, capture_output=True, check=False).returncode
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "count"),
+    [
+        ("noise", "log", 8),  # between a step and its line
+        ("annealing", "replace", 9),  # a file is written, but not yet at its place
+        ("learned", "result", 1),  # the result is there, the status still says RUNNING
+        *(
+            pytest.param(kind, place, count, marks=pytest.mark.nightly)
+            for kind, (place, counts) in itertools.product(
+                KINDS, {"log": (1, 5, 13), "replace": (1, 2, 5, 12, 16), "save": (1, 3), "finish": (1,)}.items()
+            )
+            for count in counts
+        ),
+    ],
+)
+def test_killed_and_resumed(tmp_path, whole, kind, place, count):
+    own = (*KINDS[kind], *LONG)
+    assert killed(tmp_path, place, count, *own) == -signal.SIGKILL
+    found = list(tmp_path.rglob("status.json"))
+    assert [read(path)["status"] for path in found] in (["RUNNING"], [])  # none before the first file is at its place
+    assert command(*own, cwd=tmp_path).code == 0
+    folder = next(path.parent for path in tmp_path.rglob("result.json"))
+    assert folder in [path.parent for path in found] or not found
+    assert_as_whole(folder, whole(kind))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_at_random_moments(tmp_path, whole, kind):
+    """A longer loop: kills from outside until the run is through."""
+    own = (*KINDS[kind], *LONG)
+    line = [sys.executable, "-c", KILLED, "log", "1000000", *own]
+    for trial in range(12):
+        running = subprocess.Popen(line, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        time.sleep(2.0 + 0.13 * trial)
+        running.kill()
+        running.wait()
+    assert command(*own, cwd=tmp_path).code in (0, 2)
+    folders = {path.parent for path in tmp_path.rglob("result.json")}
+    for folder in folders:
+        assert (folder / "result.json").read_bytes() == (whole(kind) / "result.json").read_bytes()
+    assert folders
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, monkeypatch, whole, caplog):
+    folder = tmp_path / "a" / "run"
+    with monkeypatch.context() as patch:
+        stopping(patch, 14, signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            train(folder, *KINDS["noise"], *LONG)
+    path = folder / "checkpoints" / "last.pt"
+    path.write_bytes(path.read_bytes()[:1000])
+    assert train(folder, *KINDS["noise"], *LONG).status == "DONE"
+    assert f"{path} is cut short" in caplog.text
+    assert_as_whole(folder, whole("noise"))
+
+
+def test_resume_never_starts_anew_and_leaves_the_cut_off_run(tmp_path, monkeypatch):
+    own = (*KINDS["noise"], *LONG)
+    with monkeypatch.context() as patch:
+        stopping(patch, 5, signal.SIGTERM)
+        assert command(*own, cwd=tmp_path).code == 143
+    folder = only_run(tmp_path)
+    before = tree(folder)
+    answer = command(*own, "resume=never", cwd=tmp_path)
+    assert answer.code == 0
+    assert "continuing" not in answer.out
+    assert tree(folder) == before
+    refused = command(*own, "resume=never", f"hydra.run.dir={folder}", cwd=tmp_path)
+    assert refused.code == 2
+    assert "resume=auto goes on with it" in refused.err
+    assert tree(folder) == before
+
+
+def test_another_configuration_does_not_continue_the_run(tmp_path, monkeypatch):
+    own = (*KINDS["noise"], *LONG)
+    with monkeypatch.context() as patch:
+        stopping(patch, 5, signal.SIGTERM)
+        assert command(*own, cwd=tmp_path).code == 143
+    assert "continuing" not in command(*own, "seed=1", cwd=tmp_path).out
+    assert "continuing" in command(*own, cwd=tmp_path).out
+
+
+def test_a_sweep_that_was_stopped_goes_on_with_what_is_missing(tmp_path, monkeypatch):
+    arguments = ("-m", "strategy=ste,smooth", "seed=0,1", "max_steps=6", "model.width=8", "eval_every=2")
+    counted = itertools.count()
+    advance = Trainer.advance
+
+    def stopped(self):
+        if next(counted) == 10:  # in the second job
+            os.kill(os.getpid(), signal.SIGINT)
+        return advance(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "advance", stopped)
+        assert command(*arguments, cwd=tmp_path).code == 130
+    statuses = [json.loads(path.read_text())["status"] for path in sorted(tmp_path.rglob("status.json"))]
+    assert statuses == ["DONE", "INTERRUPTED"]
+    answer = command(*arguments, cwd=tmp_path)
+    assert answer.code == 0
+    assert answer.out.count("continuing") == 1
+    assert "4 DONE" in answer.out
+    assert [read(path)["status"] for path in tmp_path.rglob("status.json")] == ["DONE"] * 4
+
+
+def test_the_state_of_a_checkpoint_is_all_there_is(whole):
+    """Saved, restored into a new trainer, and saved again, it is the same: nothing is forgotten or kept elsewhere."""
+    from experiments.build import build_model
+    from experiments.config import choose
+    from experiments.data import load
+    from runs import compose
+
+    for kind, overrides in KINDS.items():
+        choices = choose(compose(*overrides, *LONG))
+        trainer = Trainer(build_model(choices), choices.optimizer, choices.settings, load(choices.data))
+        trainer.restore(last(whole(kind)))
+        assert same(trainer.state(), last(whole(kind)))
+        assert isinstance(trainer.state()["model"]["readout.weight"], torch.Tensor)
