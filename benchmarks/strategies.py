@@ -62,9 +62,9 @@ def train(job: tuple[str, str, float, int]) -> tuple[tuple[str, str, float, int]
 
 
 def _parameters(folder: Path) -> int:
-    from experiments.tracking import checkpoint
+    from experiments import load
 
-    return sum(tensor.numel() for name, tensor in checkpoint.load(folder / "checkpoints" / "best.pt")["model"].items())
+    return sum(parameter.numel() for parameter in load(folder).parameters())
 
 
 def choose_rates(pool: Any, cells: list[Cell]) -> tuple[dict[Cell, float], dict[Cell, list[float]]]:
