@@ -20,6 +20,7 @@ from experiments.evaluation import score
 from experiments.loading import chosen, load
 from experiments.tracking.checkpoint import CheckpointError
 from experiments.tracking.run_paths import RunPaths
+from surrogates import EmptyCell
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         print(table(_rows(given)))
-    except (FileNotFoundError, ConfigError, CheckpointError, DataError) as error:
+    except (FileNotFoundError, ConfigError, EmptyCell, CheckpointError, DataError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -12,6 +12,7 @@ from torch import nn
 from experiments.build import build_model
 from experiments.config import Choices, ConfigError, choose
 from experiments.tracking import checkpoint
+from experiments.tracking.checkpoint import CheckpointError
 from experiments.tracking.run_paths import RunPaths
 
 
@@ -19,7 +20,8 @@ def load(run: str | Path, which: Literal["best", "last"] = "best", device: str =
     """The trained model of a run folder in evaluation mode: an ordinary nn.Module whose hard layers are hard.
 
     `which`: the checkpoint that was best on validation data, or the last one.
-    Raises FileNotFoundError for a folder without a run, CheckpointError for one without that checkpoint.
+    Raises FileNotFoundError for a folder without a run, CheckpointError for one without that checkpoint or with one
+    that does not fit, EmptyCell for one that was not applicable.
     """
     if which not in ("best", "last"):
         raise ValueError(f"which must be 'best' or 'last', got {which!r}")
@@ -31,7 +33,11 @@ def load(run: str | Path, which: Literal["best", "last"] = "best", device: str =
         state = checkpoint.load(paths.best_checkpoint, device)["model"]
     else:
         state = checkpoint.load(paths.last_checkpoint, device)["trainer"]["model"]
-    model.load_state_dict(state)
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise CheckpointError(f"{paths.path} does not fit its {paths.config.name} or this code: {reason}") from None
     return model.to(device).eval()
 
 
