@@ -113,6 +113,8 @@ def report(rates: dict[Cell, float], tests: dict[Cell, list[float]], sizes: dict
     lines += ["", "Paired difference to the best strategy of the row, in points, with its 95 % interval:", ""]
     for component in COMPONENTS:
         present = [s for s in STRATEGIES if (component, s) in tests]
+        if len(present) < 2:
+            continue
         best = max(present, key=lambda s: mean(tests[component, s]))
         parts = []
         for strategy in present:

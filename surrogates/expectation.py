@@ -17,6 +17,7 @@ from torch import Tensor
 from surrogates.carriers import applier
 from surrogates.kernels import Kernel, Logistic, Normal
 
+CHUNK = 2**17  # numbers
 Curve = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -48,7 +49,7 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, T: Tensor, value: Curve, slope: Curve) -> Tensor:
-        return value(x, T)
+        return _in_chunks(value, x, T)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Curve, Curve], output: Tensor) -> None:
@@ -58,7 +59,7 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        return gradient * ctx.slope(*ctx.saved_tensors), None, None, None
+        return gradient * _in_chunks(ctx.slope, *ctx.saved_tensors), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
@@ -67,6 +68,13 @@ class _Recomputed(torch.autograd.Function):
 
 
 _apply = applier(_Recomputed)
+
+
+def _in_chunks(curve: Curve, x: Tensor, T: Tensor) -> Tensor:
+    """curve(x, T), on a CPU in pieces whose intermediate tensors stay in its cache, unless a graph is recorded."""
+    if x.numel() <= CHUNK or x.is_cuda or torch.is_grad_enabled():
+        return curve(x, T)
+    return torch.cat([curve(piece, T) for piece in x.reshape(-1).split(CHUNK)]).reshape(x.shape)
 
 
 def _ladder(term: Curve, first: float, step: float, count: int, x: Tensor, T: Tensor) -> Tensor:
