@@ -74,7 +74,7 @@ def _in_chunks(curve: Curve, x: Tensor, T: Tensor) -> Tensor:
     """curve(x, T), on a CPU in pieces whose intermediate tensors stay in its cache, unless a graph is recorded."""
     if x.numel() <= CHUNK or x.is_cuda or torch.is_grad_enabled():
         return curve(x, T)
-    return torch.cat([curve(piece, T) for piece in x.reshape(-1).split(CHUNK)]).reshape(x.shape)
+    return torch.cat([curve(piece, T) for piece in torch.split(x.reshape(-1), CHUNK)]).reshape(x.shape)
 
 
 def _ladder(term: Curve, first: float, step: float, count: int, x: Tensor, T: Tensor) -> Tensor:
