@@ -18,7 +18,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from experiments.cli_errors import readable
+from experiments.cli_errors import readable, refuse_repeated_keys
 from experiments.cli_folders import remove_empty
 from experiments.config import ConfigError
 from experiments.console import shown, table
@@ -67,6 +67,7 @@ def main(conf: Path) -> NoReturn:
         return _job(config, conf, jobs)
 
     try:
+        refuse_repeated_keys(sys.argv[1:])
         task()
         if jobs.refused is not None:
             raise jobs.refused

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hydra.errors import HydraException, OverrideParseException
 
-from experiments.config import GROUPS, suggestion
+from experiments.config import GROUPS, ConfigError, suggestion
 from experiments.hyperparameters import option_keys, options, settable_keys
 
 
@@ -30,6 +30,16 @@ def readable(error: BaseException, conf: Path) -> str:
         return f"{text}\nA value with , = # or letters beyond ASCII needs two pairs of quotes: 'key=\"a,b\"'"
     cause = str(error.__cause__ or "").strip().splitlines() if isinstance(error, HydraException) else []
     return f"{text}: {cause[0]}" if cause and cause[0] not in text else text
+
+
+def refuse_repeated_keys(arguments: list[str]) -> None:
+    """Raises ConfigError for a key that a sweep is given twice: Hydra would drop all its values but the last ones."""
+    if not {"-m", "--multirun"} & set(arguments):
+        return
+    keys = [argument.lstrip("+").partition("=")[0] for argument in arguments if not argument.startswith("-") and "=" in argument]
+    twice = [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
+    if twice:
+        raise ConfigError(f"{twice[0]} is given twice, of which a sweep would only see the last; use {twice[0]}=A,B")
 
 
 def _nearest(key: str, conf: Path) -> str:

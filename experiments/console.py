@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+WIDE = 100  # columns of a terminal on which there is room for the time left
+
 
 class Progress:
     """A bar with loss, accuracy and gradient norm on a terminal; elsewhere a line an evaluation."""
@@ -23,17 +25,22 @@ class Progress:
             print(f"{title}, {total} steps", flush=True)
 
     def _start_bar(self, done: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
+        from rich.table import Column
 
-        columns = (
-            TextColumn("{task.description}"),
+        console = Console()
+        count = 2 * len(str(self.total)) + 1
+        columns: list[ProgressColumn] = [
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[numbers]}"),
-        )
-        self._bar = Bar(*columns)
+            MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=count)),
+            TextColumn("{task.fields[numbers]}", table_column=Column(no_wrap=True)),
+        ]
+        if console.width >= WIDE:
+            columns.insert(3, TimeRemainingColumn(table_column=Column(no_wrap=True)))
+        self._bar = Bar(*columns, console=console)
         self._task = self._bar.add_task(self.title, total=self.total, completed=done, numbers="")
         self._bar.start()
 
@@ -41,13 +48,13 @@ class Progress:
         """Shows a logged step."""
         self._shown.update(values)
         if self._bar is not None:
-            self._bar.update(self._task, completed=step, numbers=self._numbers())
+            self._bar.update(self._task, completed=step, numbers=self._numbers(("loss", "acc", "grad"), " "))
         elif "accuracy/val" in values:
             print(f"step {step:>{len(str(self.total))}}/{self.total}  {self._numbers()}", flush=True)
 
-    def _numbers(self) -> str:
-        shown = (("loss", "loss/train"), ("accuracy", "accuracy/val"), ("gradient", "grad_norm/total"))
-        return "  ".join(f"{name} {self._shown[tag]:.3g}" for name, tag in shown if tag in self._shown)
+    def _numbers(self, names: tuple[str, ...] = ("loss", "accuracy", "gradient"), gap: str = "  ") -> str:
+        shown = zip(names, ("loss/train", "accuracy/val", "grad_norm/total"), strict=True)
+        return gap.join(f"{name} {self._shown[tag]:.3g}" for name, tag in shown if tag in self._shown)
 
     def close(self) -> None:
         """Takes the bar down."""
