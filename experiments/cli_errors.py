@@ -36,7 +36,11 @@ def refuse_repeated_keys(arguments: list[str]) -> None:
     """Raises ConfigError for a key that a sweep is given twice: Hydra would drop all its values but the last ones."""
     if not {"-m", "--multirun"} & set(arguments):
         return
-    keys = [argument.lstrip("+").partition("=")[0] for argument in arguments if not argument.startswith("-") and "=" in argument]
+    keys = [
+        argument.lstrip("+").partition("=")[0]
+        for argument in arguments
+        if not argument.startswith("-") and "=" in argument
+    ]
     twice = [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
     if twice:
         raise ConfigError(f"{twice[0]} is given twice, of which a sweep would only see the last; use {twice[0]}=A,B")

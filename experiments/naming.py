@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from omegaconf import OmegaConf
 
 LONGEST = 80  # characters of one folder's name
+LONGEST_NUMBER = 8  # characters
 
 
 def register_resolvers() -> None:
@@ -39,7 +40,7 @@ def _short(value: str) -> str:
         short = f"{float(value):.6g}"
     except ValueError:
         return value
-    return value if len(value) <= len(short) + 1 else f"{short}-{_digest(value)[:4]}"
+    return value if len(value) <= LONGEST_NUMBER else f"{short}-{_digest(value)[:4]}"
 
 
 def _safe(name: str) -> str:
