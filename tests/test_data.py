@@ -37,7 +37,10 @@ ROOT = Path(__file__).parents[1]
 CONF = sorted((ROOT / "conf" / "data").glob("*.yaml"))
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")
 needs_debian = pytest.mark.skipif(not DEBIAN.is_dir(), reason="Debian's dataset-fashion-mnist is not installed")
-OFFLINE = [Digits(), Mnist1d(), Fake(), pytest.param(FashionMnist(root=str(DEBIAN)), marks=needs_debian)]
+NEED_FILES = {"cifar10", "fashion_mnist", "mnist"}
+OFFLINE = [instantiate(OmegaConf.load(path)) for path in CONF if path.stem not in NEED_FILES]
+OFFLINE += [pytest.param(FashionMnist(root=str(DEBIAN)), marks=needs_debian)]
+IMAGES = (Digits, Mnist1d, Fake, FashionMnist)  # standardised by their training part
 SMALL = {"train": 50, "t10k": 20}  # counts of the small copies of idx files below
 
 
@@ -87,12 +90,12 @@ def test_option_is_its_class(path):
     assert list(conf)[1:] == [field.name for field in fields(cls)]
     assert instantiate(conf) == cls() == eval(repr(cls()), {cls.__name__: cls})
     assert {"root", "download"} <= asdict(cls()).keys()
-    assert cls().classes == 10
-    assert len(cls().input_shape) in (2, 3)
+    assert cls().classes >= 2
+    assert len(cls().input_shape) >= 1
 
 
 def test_every_option_is_tested():
-    assert [path.stem for path in CONF] == ["cifar10", "digits", "fake", "fashion_mnist", "mnist", "mnist1d"]
+    assert len(OFFLINE) + len(NEED_FILES) - 1 == len(CONF) >= 6
 
 
 @pytest.mark.parametrize("option", OFFLINE, ids=lambda option: type(option).__name__)
@@ -105,8 +108,9 @@ def test_laws(option):
     assert (random.getstate(), str(np.random.get_state())) == states[1:]
     assert (data.classes, data.input_shape) == (option.classes, option.input_shape)
     assert {part.y.unique().numel() for part in data.parts.values()} == {option.classes}
-    assert abs(data.train.x.mean()) < 0.01
-    assert abs(data.train.x.std() - 1) < 0.01
+    if isinstance(option, IMAGES):
+        assert abs(data.train.x.mean()) < 0.01
+        assert abs(data.train.x.std() - 1) < 0.01
     seen = [set(map(bytes, part.x.numpy())) for part in data.parts.values()]
     assert sum(map(len, seen)) - len(set.union(*seen)) <= 0.001 * len(data.train)  # Fashion-MNIST has a few twins
     assert load(option) is data
