@@ -1,0 +1,42 @@
+"""Ceiling to a grid, optionally in a bounded range."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from surrogates.core import rewriting
+from surrogates.kernels import Kernel
+from surrogates.ops.floor import Floor
+
+
+@dataclass(frozen=True)
+class Ceil(Floor):
+    """ceil(x) = -floor(-x): step * ceil(x / step), then held in [low, high].
+
+    Shape (...), elementwise; step, low and high in units of x, as for floor. The value is the smallest multiple, as the
+    dtype holds it, that is not below x. Jumps at the multiples of step inside the bounds, where the derivative is 0 by
+    definition.
+    proxy: x. smooth: E[ceil(x + T e)], floor's mirrored since e is symmetric; with bounds it exists for every kernel,
+    else the kernel needs a mean.
+    rewrite: clamp(x + step/2, low, high): the op is gone and the mean error with it, relaxed; form `dither`:
+    clamp(x + step U(0, 1), low, high), the same mean a step away from the bounds.
+    Raises ValueError for a step that is not positive, bounds that are not ordered multiples of it, or one bound alone.
+    """
+
+    def hard(self, x: Tensor) -> Tensor:
+        return -self._mirrored().hard(-x)
+
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
+        return -self._mirrored().smooth(-x, kernel, T)
+
+    @rewriting("relaxed")
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
+        return self._held(x + 0.5 * self.step)
+
+    @rewriting("relaxed", noisy=True)
+    def rewrite_dither(self, x: Tensor, noise: Tensor) -> Tensor:
+        """clamp(x + step U(0, 1), low, high): the mean of the clamp form, with the op's own spread."""
+        return self._held(x + self.step * noise)
+
+    def _mirrored(self) -> Floor:
+        return Floor(self.step, -self.high, -self.low)
