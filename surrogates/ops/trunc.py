@@ -1,0 +1,46 @@
+"""Rounding towards zero."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, flat, rewriting
+from surrogates.expectation import unbounded_stairs
+from surrogates.kernels import Kernel
+
+
+@dataclass(frozen=True)
+class Trunc(Op):
+    """trunc(x) = floor(x) for x >= 0, ceil(x) for x < 0.
+
+    Shape (...), elementwise. Jumps at the integers other than 0, where the derivative is 0 by definition; the step
+    around 0 is two wide.
+    proxy: x. smooth: E[trunc(x + T e)] = E[floor(x + T e)] + F(-x / T), F the kernel's cdf.
+    rewrite: relu(x - 1/2) - relu(-x - 1/2): the op is gone and its mean error with it, relaxed, 0 at its kinks -1/2 and
+    1/2; form `dither`: relu(x - U(0, 1)) - relu(-x - U(0, 1)), one draw for both, relaxed, the same mean beyond 1.
+    """
+
+    needs_mean: ClassVar[bool] = True
+
+    def hard(self, x: Tensor) -> Tensor:
+        return torch.trunc(x)
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
+        return flat(x)
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
+        return x
+
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
+        return unbounded_stairs(x - 0.5, kernel, T) + kernel.cdf(-x / T)
+
+    @rewriting("relaxed")
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
+        return torch.relu(x - 0.5) - torch.relu(-x - 0.5)
+
+    @rewriting("relaxed", noisy=True)
+    def rewrite_dither(self, x: Tensor, noise: Tensor) -> Tensor:
+        """x moved towards zero by U(0, 1), and held there: every value between trunc(x) and the next to zero."""
+        return torch.relu(x - noise) - torch.relu(-x - noise)
