@@ -1,0 +1,49 @@
+"""The smaller of two tensors."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from surrogates.core import Op, rewriting
+from surrogates.kernels import Kernel
+from surrogates.ops.maximum import Maximum
+
+
+@dataclass(frozen=True)
+class Minimum(Op):
+    """minimum(a, b) = -maximum(-a, -b): a if a < b, else b.
+
+    Two tensors of one shape (...), elementwise. Kink where a = b: `minimum_norm` shares the derivative (1/2, 1/2),
+    `first` gives it to a. NaN in either gives NaN.
+    proxy and the default smooth: -T logsumexp((-a, -b) / T). smooth: E[min(a + T e, b)] =
+    min(a, b) - T R(-|a - b| / T), R the kernel's ramp, as e is symmetric; the logistic kernel gives the logsumexp.
+    rewrite: a - relu(a - b), exact up to the rounding of the larger magnitude, the tie goes to a; form `abs`:
+    (a + b - |a - b|) / 2, likewise, the tie is shared.
+    """
+
+    needs_mean: ClassVar[bool] = True
+    keeps_shape: ClassVar[bool] = False
+    tempered_proxy: ClassVar[bool] = True
+    rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
+
+    def hard(self, a: Tensor, b: Tensor) -> Tensor:
+        return -Maximum().hard(-a, -b)
+
+    def subgradient(self, a: Tensor, b: Tensor, rule: str) -> Tensor:
+        return -Maximum().subgradient(-a, -b, rule)
+
+    def proxy(self, a: Tensor, b: Tensor, T: Tensor | float) -> Tensor:
+        return -Maximum().proxy(-a, -b, T)
+
+    def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
+        return -Maximum().smooth(-a, -b, kernel, T)
+
+    @rewriting("exact")
+    def rewrite(self, a: Tensor, b: Tensor, noise: None = None) -> Tensor:
+        return -Maximum().rewrite(-a, -b)
+
+    @rewriting("exact")
+    def rewrite_abs(self, a: Tensor, b: Tensor, noise: None = None) -> Tensor:
+        """(a + b - |a - b|) / 2."""
+        return -Maximum().rewrite_abs(-a, -b)
