@@ -16,15 +16,18 @@ from surrogates.core import Op, Strategy
 from surrogates.kernels import KERNELS
 from surrogates.ops.abs import Abs
 from surrogates.ops.argmax import ArgMax
+from surrogates.ops.ceil import Ceil
 from surrogates.ops.clamp import Clamp
 from surrogates.ops.floor import Floor
 from surrogates.ops.heaviside import Heaviside
 from surrogates.ops.max import Max
 from surrogates.ops.maximum import Maximum
+from surrogates.ops.minimum import Minimum
 from surrogates.ops.quantize import Quantize
 from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
+from surrogates.ops.trunc import Trunc
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
@@ -78,6 +81,11 @@ TABLE: list[tuple[Op, Strategy, list, list]] = [
     (Maximum(), STE, [[1.0], [1.0]], [[0.5], [0.5]]),
     (Maximum(), Rewrite(), [[1.0], [1.0]], [[1], [0]]),
     (Maximum(), Rewrite(form="abs"), [[1.0], [1.0]], [[0.5], [0.5]]),
+    (Minimum(), MINIMUM_NORM, [[1.0, 2.0], [1.0, 1.0]], [[0.5, 0], [0.5, 1]]),
+    (Minimum(), FIRST, [[1.0], [1.0]], [[1], [0]]),
+    (Minimum(), STE, [[1.0], [1.0]], [[0.5], [0.5]]),
+    (Minimum(), Rewrite(), [[1.0], [1.0]], [[1], [0]]),
+    (Minimum(), Rewrite(form="abs"), [[1.0], [1.0]], [[0.5], [0.5]]),
     (ArgMax(), MINIMUM_NORM, [2.0, 2.0, 1.0], [0, 0, 0]),
     (ArgMax(), Smooth(), [-math.inf, -math.inf], [0, 0]),
     (ArgMax(), STE, [math.inf, 0.0], [0, 0]),
@@ -99,6 +107,13 @@ TABLE: list[tuple[Op, Strategy, list, list]] = [
     (Floor(0.5, -1.0, 1.0), MINIMUM_NORM, [-1.0, 1.0, 0.5], [0, 0, 0]),
     (Floor(0.5, -1.0, 1.0), STE, [-1.0, 1.0, 3.0, -3.0], [1, 1, 1, 1]),
     (Floor(0.5, -1.0, 1.0), Rewrite(), [-0.75, 1.25, -1.0, 1.5], [1, 1, 0, 0]),  # x - 1/4 is a bound, then outside
+    (Ceil(), MINIMUM_NORM, [0.0, 1.0, 0.5], [0, 0, 0]),
+    (Ceil(), STE, [0.0, 1.0, 0.5], [1, 1, 1]),
+    (Ceil(0.5, -1.0, 1.0), STE, [-1.0, 1.0, 3.0, -3.0], [1, 1, 1, 1]),
+    (Ceil(0.5, -1.0, 1.0), Rewrite(), [0.75, -1.25, 1.0, -1.5], [1, 1, 0, 0]),  # x + 1/4 is a bound, then outside
+    (Trunc(), MINIMUM_NORM, [0.0, 1.0, -1.0, 0.5], [0, 0, 0, 0]),
+    (Trunc(), STE, [0.0, 1.0, -1.0, 0.5], [1, 1, 1, 1]),
+    (Trunc(), Rewrite(), [0.5, -0.5, 0.0, 1.0, -1.0], [0, 0, 0, 1, 1]),
     # clip masks: on the unrounded value; bounds inclusive, or strict where the paper says so
     (Quantize(), MINIMUM_NORM, [0.0, 1.0, 1 / 30, 0.5], [0, 0, 0, 0]),
     (Quantize(), STE, [0.0, 1.0, -0.01, 1.01, UP, DOWN], [1, 1, 0, 0, 0, 1]),
