@@ -7,6 +7,8 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -60,15 +62,16 @@ def main(conf: Path) -> NoReturn:
     """
     register_resolvers()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come to us instead of being printed as a trace
-    jobs = Jobs()
+    jobs, typed = Jobs(), list(sys.argv)
 
     @hydra.main(version_base=VERSION_BASE, config_path=str(conf), config_name="config")
     def task(config: DictConfig) -> float | None:
-        return _job(config, conf, jobs)
+        return _job(config, conf, typed, jobs)
 
     try:
         refuse_repeated_keys(sys.argv[1:])
-        task()
+        with _flags_first():
+            task()
         if jobs.refused is not None:
             raise jobs.refused
     except (*UserError, HydraException, OmegaConfBaseException) as error:
@@ -83,14 +86,26 @@ def main(conf: Path) -> NoReturn:
     sys.exit(_report(jobs.ended))
 
 
-def _job(config: DictConfig, conf: Path, jobs: Jobs) -> float | None:
+@contextmanager
+def _flags_first() -> Iterator[None]:
+    """Puts -m before all overrides: Hydra takes no override behind a flag that stands behind another one."""
+    typed = sys.argv
+    flags = [argument for argument in typed[1:] if argument in ("-m", "--multirun")]
+    sys.argv = [typed[0], *flags, *(argument for argument in typed[1:] if argument not in flags)]
+    try:
+        yield
+    finally:
+        sys.argv = typed
+
+
+def _job(config: DictConfig, conf: Path, typed: list[str], jobs: Jobs) -> float | None:
     """One job; the objective to minimise, 1 - best validation accuracy."""
     from experiments.run import run
     from experiments.summary import closing_line, closing_table
 
     jobs.begun = True
     sweeping = HydraConfig.get().mode == RunMode.MULTIRUN
-    request = _request(config, conf, sweeping)
+    request = _request(config, conf, typed, sweeping)
     try:
         outcome = run(request)
     except UserError as error:
@@ -116,7 +131,7 @@ def _job(config: DictConfig, conf: Path, jobs: Jobs) -> float | None:
     return 1.0 - float(outcome.result["best"]["accuracy/val"])
 
 
-def _request(config: DictConfig, conf: Path, sweeping: bool) -> Any:
+def _request(config: DictConfig, conf: Path, typed: list[str], sweeping: bool) -> Any:
     from experiments.run import Request
 
     hydra_config: Any = HydraConfig.get()
@@ -129,7 +144,7 @@ def _request(config: DictConfig, conf: Path, sweeping: bool) -> Any:
         "overrides.yaml": OmegaConf.create(overrides),
     }
     search = None if sweeping or chosen else folder.parent
-    return Request(config, folder, search, overrides, sys.argv, group_keys(conf), files)
+    return Request(config, folder, search, overrides, typed, group_keys(conf), files)
 
 
 def _report(jobs: list[Job]) -> int:

@@ -19,7 +19,7 @@ class Progress:
         self.title, self.total = title, total
         self._bar: Any = None
         self._shown: dict[str, float] = {}
-        if sys.stdout.isatty():
+        if sys.stdout is not None and sys.stdout.isatty():
             self._start_bar(done)
         else:
             print(f"{title}, {total} steps", flush=True)

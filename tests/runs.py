@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,11 @@ class Answer:
 
 def compose(*overrides: str) -> Any:
     """A configuration as the command line would compose it."""
+    return copy.deepcopy(_composed(overrides))
+
+
+@cache
+def _composed(overrides: tuple[str, ...]) -> Any:
     import hydra
     from hydra.core.global_hydra import GlobalHydra
 

@@ -341,6 +341,18 @@ def test_case_G11_no_dimension_of_a_sweep_is_lost(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_flag_of_a_sweep_may_stand_anywhere(tmp_path):
+    for place in range(3):
+        arguments = ["seed=0,1", "strategy=ste", *SHORT]
+        arguments.insert(place, "-m")
+        answer = command(*arguments, cwd=tmp_path)
+        assert (answer.code, answer.err) == (0, "")
+        assert "2 DONE" in answer.out
+    assert len(statuses(tmp_path)) == 2
+    argv = read(next(tmp_path.rglob("env.json")))["argv"]
+    assert argv == ["train.py", "-m", "seed=0,1", "strategy=ste", *SHORT]
+
+
 def test_jobs_that_would_share_a_folder_do_not(tmp_path):
     answer = command("-m", "seed=0,1", "hydra.sweep.subdir=same", *SHORT, cwd=tmp_path)
     assert answer.code == 1
@@ -458,6 +470,8 @@ def test_a_tiny_terminal_or_none_at_all(tmp_path):
     assert "hard accuracy" in sent
     nowhere = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     assert subprocess.run([*TRAIN, *SHORT], cwd=tmp_path, env=ENVIRONMENT, check=False, **nowhere).returncode == 0
+    closed = f"{shlex.join([*TRAIN, *SHORT])} seed=1 >&- 2>&-"
+    assert subprocess.run(["bash", "-c", closed], cwd=tmp_path, env=ENVIRONMENT, check=False).returncode == 0
 
 
 @pytest.mark.slow

@@ -120,12 +120,12 @@ def test_every_job_of_every_preset_can_run(group, stem):
     assert (CONF / group / f"{stem}.yaml").read_text().startswith("# @package _global_\n# ")
     plain = choose(compose()).plain
     count = 0
-    for job in jobs([f"{key}={value}" for key, value in params.items()]):
+    for job in jobs([f"{key}={value}" for key, value in params.items() if key != "seed"]):
         choices = choose(compose(preset, *job))
         build_model(choices)
         assert choices.plain != plain
         count += 1
-    assert count >= max(1, len(params))
+    assert count >= max(1, len(params) - 1)
 
 
 def test_every_option_can_be_chosen():

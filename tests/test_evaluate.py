@@ -209,6 +209,7 @@ def test_a_run_without_a_result_is_said(tmp_path, capsys):
     assert "best.pt cannot be read" in err
 
 
+@pytest.mark.slow  # a process of its own
 def test_as_a_command(shared, tmp_path):
     folder = shared(*KINDS["rewrite"], *TRAINED)
     answer = process(str(folder), cwd=tmp_path, program=("-m", "experiments.evaluate"))

@@ -108,7 +108,8 @@ def test_case_F03():
     embedding(torch.tensor([1, 1, 3])).sum().backward()
     assert embedding.weight.grad.is_sparse
     assert norms([embedding.weight.grad]).tolist() == [math.sqrt(10)]
-    nothing = torch.sparse_coo_tensor(torch.zeros(1, 0, dtype=torch.long), torch.zeros(0, 2), (5, 2))
+    place = torch.zeros(1, 0, dtype=torch.long)
+    nothing = torch.sparse_coo_tensor(place, torch.zeros(0, 2), (5, 2), check_invariants=True)
     assert norms([nothing, torch.ones(4)]).tolist() == [0.0, 2.0]
 
 

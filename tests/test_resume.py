@@ -191,8 +191,8 @@ def killed(cwd, place, count, *arguments):
     ("kind", "place", "count"),
     [
         ("noise", "log", 8),  # between a step and its line
-        ("annealing", "replace", 9),  # a file is written, but not yet at its place
-        ("learned", "result", 1),  # the result is there, the status still says RUNNING
+        pytest.param("annealing", "replace", 9, marks=pytest.mark.slow),  # a file is written, not yet at its place
+        pytest.param("learned", "result", 1, marks=pytest.mark.slow),  # the result is there, the status says RUNNING
         *(
             pytest.param(kind, place, count, marks=pytest.mark.nightly)
             for kind, (place, counts) in itertools.product(
