@@ -27,6 +27,7 @@ from surrogates.ops.quantize import Quantize
 from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
+from surrogates.ops.top_k_mask import TopKMask
 from surrogates.ops.trunc import Trunc
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
@@ -90,6 +91,9 @@ TABLE: list[tuple[Op, Strategy, list, list]] = [
     (ArgMax(), Smooth(), [-math.inf, -math.inf], [0, 0]),
     (ArgMax(), STE, [math.inf, 0.0], [0, 0]),
     (ArgMax(), Rewrite(), [0.0, 0.0], [0.25, -0.25]),  # the first maximum is chosen: p (1 - p), -p p at p = 1/2
+    (TopKMask(), MINIMUM_NORM, [2.0, 2.0, 2.0], [0, 0, 0]),
+    (TopKMask(), STE, [2.0, -math.inf, -math.inf], [0, 0, 0]),
+    (TopKMask(), Smooth(), [math.inf, 1.0, 0.0], [0, 0, 0]),
     # jumps: 0 by definition, the straight-through derivative as stated
     (Sign(), MINIMUM_NORM, [0.0, -0.0, 1.0], [0, 0, 0]),
     (Sign(), STE, [0.0, 1.0, -1.0, UP, -UP, DOWN], [1, 1, 1, 0, 0, 1]),

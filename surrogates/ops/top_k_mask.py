@@ -1,0 +1,125 @@
+"""The positions of the k largest entries, as a k-hot vector."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from surrogates.core import Op, flat, rewriting
+
+
+@dataclass(frozen=True)
+class TopKMask(Op):
+    """top_k_mask(x) = 1 at the k largest entries along `dim`, 0 elsewhere; of tied entries the first are taken.
+
+    Shape (..., n, ...) to the same, n >= k; exactly k ones a row, constant rows included. The derivative is 0 by
+    definition at the jumps and almost everywhere else; a mask made of indices has no graph at all. Entries of -inf
+    (masks) are legal. A row with a NaN is NaN.
+    proxy and smooth: P(i in S) for a subset S of k entries with probability proportional to exp(sum of S / T) (the
+    marginals of Ahmed et al. 2023, arXiv 2210.01941). Between 0 and 1, sums to k, keeps the order of x; argmax's
+    softmax(x / T) for k = 1. A relaxation: it is not the expectation under noise added to x. Losers have a derivative
+    too. Computed in float64 without cancellation, in time O(n k^2) and O(log n) steps. A row with an infinite value
+    among its k largest takes the hard value, with derivative 0.
+    rewrite: top_k_mask(x) * smooth(x) at T = 1: the choice is kept, each weighted by its own probability, as for
+    argmax; changes the objective.
+    Raises ValueError for k below 1, IndexError for rows shorter than k.
+    """
+
+    k: int = 2
+    dim: int = -1
+    elementwise: ClassVar[bool] = False
+    tempered_proxy: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_k(self.k)
+
+    def hard(self, x: Tensor) -> Tensor:
+        x = x.detach()
+        chosen = torch.zeros_like(x).scatter(self.dim, largest(x, self.k, self.dim), 1.0)
+        return chosen.masked_fill((x != x).any(self.dim, keepdim=True), math.nan)
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
+        return flat(x)
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
+        return self.smooth(x, None, T)
+
+    def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        rows = x.movedim(self.dim, -1)
+        hard = self.hard(x).movedim(self.dim, -1)
+        finite = ~torch.where(hard > 0, rows.detach(), 0).isinf().any(-1, keepdim=True)
+        rates, total, without = exchanges(rows, self.k, T)
+        # an entry changes sides if it is among the j that leave the top, or among the j that enter it
+        others = total.flip(0).unsqueeze(-2)[..., 1:]
+        moved = (rates * (others * without[..., :-1]).sum(-1)).sum(0) / partition(total).unsqueeze(-1)
+        soft = hard + ((1 - 2 * hard) * moved).to(x.dtype)
+        return torch.where(finite, soft, hard).movedim(-1, self.dim)
+
+    @rewriting("changes the objective")
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
+        return self.hard(x) * self.smooth(x, None, 1.0)
+
+
+def require_k(k: int) -> None:
+    """Raises ValueError unless k is a whole number from 1."""
+    if type(k) is not int or k < 1:
+        raise ValueError(f"k must be a whole number of at least 1, got {k}")
+
+
+def largest(x: Tensor, k: int, dim: int) -> Tensor:
+    """The positions of the k largest entries along a dim, largest first, of tied entries the first ones first."""
+    if x.shape[dim] < k:
+        raise IndexError(f"the k={k} maximal entries of a row need a row of k entries, it has {x.shape[dim]}")
+    return x.detach().sort(dim=dim, descending=True, stable=True).indices.narrow(dim, 0, k)
+
+
+def exchanges(x: Tensor, k: int, T: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:
+    """What it costs to swap entries of the top k (side 0) and of the rest (side 1), for rows (..., n).
+
+    With a threshold between the two sides the weight of a subset, relative to the top k's own, is the product of the
+    rates exp(-|x_i - threshold| / T) of the entries that have changed sides, as many on one side as on the other; it
+    does not depend on where the threshold is. No rate is above 1, so nothing overflows or cancels.
+    Returns the rates (2, ..., n), 0 on the other side; the elementary symmetric polynomials of each side's rates by
+    degree (2, ..., degrees); and those without one entry (2, ..., n, degrees).
+    """
+    n = x.shape[-1]
+    order = x.detach().sort(dim=-1, descending=True, stable=True)
+    above = torch.zeros_like(x, dtype=torch.bool).scatter(-1, order.indices[..., :k], True)
+    edge = order.values[..., k - 1 : k]
+    below = order.values[..., k : k + 1] if k < n else edge
+    threshold = torch.where(below.isinf(), edge, 0.5 * edge + 0.5 * below).double()
+    inside = ~threshold.isinf()
+    wide = torch.where(inside, x.double(), 0)
+    distance = (wide - torch.where(inside, threshold, 0)) / T
+    rates = torch.where(torch.stack([above, ~above]), torch.exp(torch.where(above, -distance, distance)), 0)
+    return rates, *_symmetric(rates, min(k, n - k))
+
+
+def partition(total: Tensor) -> Tensor:
+    """The sum of the weights of all subsets of k, relative to the top k's own."""
+    return (total[0] * total[1]).sum(-1)
+
+
+def _symmetric(rates: Tensor, degree: int) -> tuple[Tensor, Tensor]:
+    """Elementary symmetric polynomials up to a degree, of all rates (..., n) and of all but one, by a tree."""
+    n = rates.shape[-1]
+    depth = max(n - 1, 0).bit_length()
+    padded = F.pad(rates, (0, 2**depth - n))
+    levels = [F.pad(torch.stack([torch.ones_like(padded), padded], -1), (0, degree - 1))]
+    for _ in range(depth):
+        levels.append(_product(levels[-1][..., 0::2, :], levels[-1][..., 1::2, :]))
+    total = levels.pop()[..., 0, :]
+    without = F.pad(torch.ones_like(total[..., :1]), (0, degree)).unsqueeze(-2)
+    for level in reversed(levels):
+        siblings = torch.stack([level[..., 1::2, :], level[..., 0::2, :]], -2).flatten(-3, -2)
+        without = _product(without.repeat_interleave(2, -2), siblings)
+    return total, without[..., :n, :]
+
+
+def _product(p: Tensor, q: Tensor) -> Tensor:
+    """The product of polynomials, lowest power first, without the powers beyond their degree."""
+    powers = p.shape[-1]
+    return torch.stack([(p[..., : i + 1] * q[..., : i + 1].flip(-1)).sum(-1) for i in range(powers)], -1)
