@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from experiments.config import Choices, ConfigError, worded
+from experiments.config import Choices
+from experiments.config_values import ConfigError, worded
 from experiments.initialise import initialise
 from experiments.settings import Settings
 from surrogates import EmptyCell, hard_layers

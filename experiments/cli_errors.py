@@ -7,7 +7,8 @@ from pathlib import Path
 
 from hydra.errors import HydraException, OverrideParseException
 
-from experiments.config import GROUPS, ConfigError, suggestion
+from experiments.config import GROUPS
+from experiments.config_values import ConfigError, suggestion
 from experiments.hyperparameters import option_keys, options, settable_keys
 
 

@@ -5,12 +5,9 @@ Every group is checked against the signature of what its `_target_` names; there
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import inspect
 import json
-import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
@@ -20,8 +17,9 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import nn
-from typeguard import TypeCheckError, check_type
 
+from experiments.config_values import ConfigError as ConfigError
+from experiments.config_values import checked, refuse_unknown, worded
 from experiments.optimizers.optimizer import Optimizer
 from experiments.settings import Settings
 from experiments.tracking.flat_config import flatten
@@ -34,10 +32,6 @@ ROLES: dict[str, type] = {"component": Component, "strategy": Strategy, "model":
 SUPPLIED = {"component": {"strategy"}, "model": {"input_shape", "classes", "component"}}  # given by the program
 # What does not change the numbers of a run, and so is left out of its hash.
 NOT_HASHED = ("resume", "overwrite", "data.root", "data.download")
-
-
-class ConfigError(ValueError):
-    """The configuration is wrong; the message says where and what would be right."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +54,9 @@ def choose(config: DictConfig) -> Choices:
     """Checks a composed configuration and builds what it selects; raises ConfigError."""
     plain = resolve(config)
     known = [*(field.name for field in fields(Settings)), *GROUPS]
-    _refuse_unknown("", plain, known)
+    refuse_unknown("", plain, known)
     settings = {key: plain[key] for key in plain if key not in GROUPS}
-    plain |= _checked("", settings, get_type_hints(Settings))
+    plain |= checked("", settings, get_type_hints(Settings))
     built = {"settings": _build("", settings, lambda: Settings(**settings))}
     for group in GROUPS:
         if not isinstance(plain.get(group), dict):
@@ -112,8 +106,8 @@ def _checked_group(group: str, node: dict[str, Any]) -> dict[str, Any]:
     known = [name for name in inspect.signature(callee).parameters if name not in SUPPLIED.get(group, ())]
     special = {key: value for key, value in node.items() if key in ("_target_", "_partial_")}
     values = {key: value for key, value in node.items() if key not in special}
-    _refuse_unknown(f"{group}.", values, known)
-    return special | _checked(f"{group}.", values, hints)
+    refuse_unknown(f"{group}.", values, known)
+    return special | checked(f"{group}.", values, hints)
 
 
 def _named(group: str, target: str) -> Any:
@@ -130,50 +124,6 @@ def _named(group: str, target: str) -> Any:
     return found
 
 
-def _refuse_unknown(prefix: str, values: Iterable[str], known: list[str]) -> None:
-    for key in values:
-        if key not in known:
-            raise ConfigError(f"there is no key {prefix}{key}{suggestion(key, known, prefix)}")
-
-
-def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
-    """A hint at the nearest of the known words, or the list of them."""
-    known = list(known)
-    near = difflib.get_close_matches(word, known, n=1)
-    if near:
-        return f"; did you mean {prefix}{near[0]}?"
-    return f"; there are: {', '.join(known)}" if known else ""
-
-
-def _checked(prefix: str, values: dict[str, Any], hints: dict[str, Any]) -> dict[str, Any]:
-    return {key: _checked_value(f"{prefix}{key}", value, hints.get(key, Any)) for key, value in values.items()}
-
-
-def _checked_value(name: str, value: Any, expected: Any) -> Any:
-    """The value, as a float if it is a whole number where a float is expected: lr=1 and lr=1.0 are one run."""
-    try:
-        if isinstance(value, bool) and not _takes(bool, expected):
-            raise TypeCheckError("bool")
-        check_type(value, expected)
-        if isinstance(value, int) and not isinstance(value, bool) and not _takes(int, expected):
-            value = float(value)
-    except (TypeCheckError, OverflowError):
-        kind = getattr(expected, "__name__", None) if isinstance(expected, type) else None
-        raise ConfigError(f"{name} must be {kind or _readable(expected)}, got {value!r}") from None
-    if isinstance(value, float) and math.isnan(value):
-        raise ConfigError(f"{name} must be a number, got {value}")
-    return value
-
-
-def _takes(kind: type, expected: Any) -> bool:
-    return expected is kind or expected is Any or kind in getattr(expected, "__args__", ())
-
-
-def _readable(expected: Any) -> str:
-    text = re.sub(r"Optional\[(.+)\]", r"\1 | null", str(expected).replace("typing.", ""))
-    return text.replace("NoneType", "null").replace("None", "null").replace("Literal[", "one of [")
-
-
 def _build(group: str, keys: Iterable[str], make: Any) -> Any:
     try:
         return make()
@@ -182,9 +132,3 @@ def _build(group: str, keys: Iterable[str], make: Any) -> Any:
         if isinstance(cause, ValueError | TypeError):
             raise ConfigError(worded(group, keys, str(cause))) from None
         raise
-
-
-def worded(group: str, keys: Iterable[str], message: str) -> str:
-    """A constructor's message with the dotted name of the key that it begins with."""
-    first = re.match(r"\w+", message)
-    return f"{group}.{message}" if group and first and first[0] in keys else message

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -25,6 +25,18 @@ def norms(tensors: list[Tensor]) -> Tensor:
 def _dense(tensor: Tensor) -> Tensor:
     tensor = tensor.detach()
     return tensor.coalesce().values() if tensor.is_sparse else tensor
+
+
+def clip(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:
+    """Scales all gradients together to a norm of at most `limit`; returns 1 where that changed them, else 0.
+
+    Where the norm is not finite no gradient is touched, so that a bad one spoils no other.
+    """
+    present = [parameter for parameter in parameters if parameter.grad is not None]
+    norm = torch.linalg.vector_norm(norms([parameter.grad for parameter in present if parameter.grad is not None]))
+    norm = torch.where(norm.isfinite(), norm, 0.0)
+    nn.utils.clip_grads_with_norm_(present, limit, norm)
+    return (norm > limit).float()
 
 
 @dataclass

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from experiments.config import ConfigError
 from experiments.data.batches import Batches
 from experiments.data.dataset import Dataset
-from experiments.gradients import GradientRecord, norms, present_gradients, total
+from experiments.gradients import GradientRecord, clip, norms, present_gradients, total
 from experiments.interval import Interval
 from experiments.layer_probe import LayerProbe
 from experiments.nonfinite import Diverged, diagnosis, is_finite
@@ -94,17 +94,9 @@ class Trainer:
             self.skipped += 1
             return
         if self.policy.clip_norm is not None:
-            self._clip(self.policy.clip_norm)
+            self.interval.clipped.append(clip(self.parameters.values(), self.policy.clip_norm))
         self.scaler.step(self.optimizer)
         self.scaler.update()
-
-    def _clip(self, limit: float) -> None:
-        """Scales all gradients together; where their norm is not finite none is touched, so only bad ones do harm."""
-        parameters = [p for p in self.parameters.values() if p.grad is not None]
-        norm = torch.linalg.vector_norm(norms([p.grad for p in parameters if p.grad is not None]))
-        norm = torch.where(norm.isfinite(), norm, 0.0)
-        nn.utils.clip_grads_with_norm_(parameters, limit, norm)
-        self.interval.clipped.append((norm > limit).float())
 
     def _finite_gradients(self) -> bool:
         return self.scaler.is_enabled() or is_finite(norms(list(present_gradients(self.parameters).values())))

@@ -1,0 +1,67 @@
+"""Keys and values of a configuration against the names and annotations of what they are for, and the words for it."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from typeguard import TypeCheckError, check_type
+
+
+class ConfigError(ValueError):
+    """The configuration is wrong; the message says where and what would be right."""
+
+
+def refuse_unknown(prefix: str, values: Iterable[str], known: list[str]) -> None:
+    """Raises ConfigError, with a suggestion, for the first key that is not known."""
+    for key in values:
+        if key not in known:
+            raise ConfigError(f"there is no key {prefix}{key}{suggestion(key, known, prefix)}")
+
+
+def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
+    """A hint at the nearest of the known words, or the list of them."""
+    known = list(known)
+    near = difflib.get_close_matches(word, known, n=1)
+    if near:
+        return f"; did you mean {prefix}{near[0]}?"
+    return f"; there are: {', '.join(known)}" if known else ""
+
+
+def checked(prefix: str, values: dict[str, Any], hints: dict[str, Any]) -> dict[str, Any]:
+    """The values, each checked against its annotation; raises ConfigError."""
+    return {key: _checked_value(f"{prefix}{key}", value, hints.get(key, Any)) for key, value in values.items()}
+
+
+def _checked_value(name: str, value: Any, expected: Any) -> Any:
+    """The value, as a float if it is a whole number where a float is expected: lr=1 and lr=1.0 are one run."""
+    try:
+        if isinstance(value, bool) and not _takes(bool, expected):
+            raise TypeCheckError("bool")
+        check_type(value, expected)
+        if isinstance(value, int) and not isinstance(value, bool) and not _takes(int, expected):
+            value = float(value)
+    except (TypeCheckError, OverflowError):
+        kind = getattr(expected, "__name__", None) if isinstance(expected, type) else None
+        raise ConfigError(f"{name} must be {kind or _readable(expected)}, got {value!r}") from None
+    if isinstance(value, float) and math.isnan(value):
+        raise ConfigError(f"{name} must be a number, got {value}")
+    return value
+
+
+def _takes(kind: type, expected: Any) -> bool:
+    return expected is kind or expected is Any or kind in getattr(expected, "__args__", ())
+
+
+def _readable(expected: Any) -> str:
+    text = re.sub(r"Optional\[(.+)\]", r"\1 | null", str(expected).replace("typing.", ""))
+    return text.replace("NoneType", "null").replace("None", "null").replace("Literal[", "one of [")
+
+
+def worded(group: str, keys: Iterable[str], message: str) -> str:
+    """A constructor's message with the dotted name of the key that it begins with."""
+    first = re.match(r"\w+", message)
+    return f"{group}.{message}" if group and first and first[0] in keys else message
