@@ -1,6 +1,7 @@
 """What all tests of runs share."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,14 @@ from runs import train
 def _one_thread() -> None:
     """Two test workers on two cores: torch's own threads would only be in each other's way."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _no_hydra_left() -> Iterator[None]:
+    """A command line run inside a test leaves Hydra's configuration, and with it a starting folder, to the next one."""
+    yield
+    if module := sys.modules.get("hydra.core.hydra_config"):
+        module.HydraConfig.instance().cfg = None
 
 
 @pytest.fixture(scope="session")
