@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from runs import train
 
 

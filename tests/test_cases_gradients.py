@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from products import HALF, OP_CLASSES, OPS, cells, generator, gradients, sample
 from torch import Tensor, nn
 
+from products import HALF, OP_CLASSES, OPS, cells, generator, gradients, sample
 from surrogates import HardLayer, mode
 from surrogates.kernels import KERNELS
 from surrogates.noise import SMALLEST, uniforms

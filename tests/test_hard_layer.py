@@ -7,9 +7,9 @@ import pickle
 
 import pytest
 import torch
-from products import HALF, OPS, STRATEGY_CLASSES, Cell, arity, cells, label, same, sample
 from torch import nn
 
+from products import HALF, OPS, STRATEGY_CLASSES, Cell, arity, cells, label, same, sample
 from surrogates import EmptyCell, HardLayer, anneal, hard_layers, key_noise, mode
 from surrogates.core import Op, Strategy
 from surrogates.noise import uniforms

@@ -8,9 +8,9 @@ import math
 
 import pytest
 import torch
-from products import HALF, OPS, cells, generator, gradients, sample
 from torch import Tensor
 
+from products import HALF, OPS, cells, generator, gradients, sample
 from surrogates import EmptyCell, graft
 from surrogates.core import Op, Strategy
 from surrogates.kernels import KERNELS

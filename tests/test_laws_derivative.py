@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from products import HALF, OPS, Cell, arity, cells, extremes, generator, gradients, label, sample, total, uniform
 from torch import Tensor
 
+from products import HALF, OPS, Cell, arity, cells, extremes, generator, gradients, label, sample, total, uniform
 from surrogates import graft
 from surrogates.core import Op
 from surrogates.strategies.smooth import Smooth

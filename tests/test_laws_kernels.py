@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from products import generator
 
+from products import generator
 from surrogates.kernels import KERNELS, Kernel
 
 torch.set_num_threads(1)

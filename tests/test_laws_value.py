@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+
 from products import (
     FULL,
     HALF,
@@ -24,7 +25,6 @@ from products import (
     total,
     uniform,
 )
-
 from surrogates import EmptyCell
 from surrogates.core import READINGS, Op
 from surrogates.kernels import KERNELS

@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from products import HALF, LAYER_CLASSES, STRATEGY_CLASSES, gradients
 from torch import Tensor, nn
 
+from products import HALF, LAYER_CLASSES, STRATEGY_CLASSES, gradients
 from surrogates import Component, EmptyCell, calibrate, hard_layers, mode
 from surrogates.core import Strategy
 from surrogates.layers.binary import Binary

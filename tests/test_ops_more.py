@@ -8,8 +8,8 @@ import pytest
 import test_laws_derivative as derivative
 import test_laws_value as value
 import torch
-from products import FULL, HALF, cells, generator, gradients, sample
 
+from products import FULL, HALF, cells, generator, gradients, sample
 from surrogates.core import Op
 from surrogates.kernels import KERNELS
 from surrogates.ops.argmax import ArgMax
