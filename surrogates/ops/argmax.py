@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
+from surrogates.ops.max import below_maximum
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,7 @@ class ArgMax(Op):
         return self.smooth(x, None, T)
 
     def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        top = torch.amax(x.detach(), self.dim, keepdim=True)
-        finite = ~top.isinf()
-        shifted = torch.where(finite, x - torch.where(finite, top, 0), 0)
+        shifted, _, finite = below_maximum(x, self.dim)
         weights = torch.exp(shifted / T)
         return torch.where(finite, weights / weights.sum(self.dim, keepdim=True), self.hard(x))
 

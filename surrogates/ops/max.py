@@ -44,9 +44,7 @@ class Max(Op):
         return self.smooth(x, None, T)
 
     def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        top = torch.amax(x.detach(), self.dim, keepdim=True)
-        finite = ~top.isinf()
-        shifted = torch.where(finite, x - torch.where(finite, top, 0), 0)
+        shifted, top, finite = below_maximum(x, self.dim)
         excess = T * torch.log(torch.exp(shifted / T).sum(self.dim))
         return top.squeeze(self.dim) + torch.where(finite.squeeze(self.dim), excess, 0)
 
@@ -61,3 +59,10 @@ class Max(Op):
 
     def _fold(self, x: Tensor, pair: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         return reduce(pair, x.unbind(self.dim))
+
+
+def below_maximum(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """x less its row's maximum, that maximum, and where it is finite; rows with an infinite one are a constant 0."""
+    top = torch.amax(x.detach(), dim, keepdim=True)
+    finite = ~top.isinf()
+    return torch.where(finite, x - torch.where(finite, top, 0), 0), top, finite
