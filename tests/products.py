@@ -212,11 +212,13 @@ def gradients(function: Callable[..., Tensor], x: list[Tensor], weight: Tensor |
 
 
 def reached(op: Op, x: list[Tensor]) -> Tensor:
-    """Outputs of `hard` that have an infinite answer to give: an infinite input, or an infinite maximum of the row."""
+    """Outputs of `hard` with an infinite answer to give: an infinite input, or an infinite entry that is chosen."""
     if op.elementwise:
         return torch.stack([tensor.isinf() for tensor in x]).any(0)
-    rows = x[0].amax(op.dim, keepdim=True).isinf()
-    return rows.expand_as(x[0]) if op.keeps_shape else rows.squeeze(op.dim)
+    hard = op.hard(*x)
+    if not op.keeps_shape:
+        return hard.isinf()
+    return torch.where(hard > 0, x[0], 0).isinf().any(op.dim, keepdim=True).expand_as(hard)
 
 
 def spread(op: Op, x: list[Tensor]) -> Tensor:

@@ -16,19 +16,24 @@ from surrogates.core import Op, Strategy
 from surrogates.kernels import KERNELS
 from surrogates.ops.abs import Abs
 from surrogates.ops.argmax import ArgMax
+from surrogates.ops.argmin import ArgMin
 from surrogates.ops.ceil import Ceil
 from surrogates.ops.clamp import Clamp
 from surrogates.ops.floor import Floor
 from surrogates.ops.heaviside import Heaviside
 from surrogates.ops.max import Max
 from surrogates.ops.maximum import Maximum
+from surrogates.ops.min import Min
 from surrogates.ops.minimum import Minimum
 from surrogates.ops.quantize import Quantize
 from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
+from surrogates.ops.threshold import Threshold
+from surrogates.ops.top_k import TopK
 from surrogates.ops.top_k_mask import TopKMask
 from surrogates.ops.trunc import Trunc
+from surrogates.ops.where import Where
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
@@ -91,9 +96,23 @@ TABLE: list[tuple[Op, Strategy, list, list]] = [
     (ArgMax(), Smooth(), [-math.inf, -math.inf], [0, 0]),
     (ArgMax(), STE, [math.inf, 0.0], [0, 0]),
     (ArgMax(), Rewrite(), [0.0, 0.0], [0.25, -0.25]),  # the first maximum is chosen: p (1 - p), -p p at p = 1/2
+    (ArgMin(), MINIMUM_NORM, [2.0, 1.0, 1.0], [0, 0, 0]),
+    (ArgMin(), Smooth(), [math.inf, math.inf], [0, 0]),
+    (Min(), MINIMUM_NORM, [1.0, 1.0, 2.0], [0.5, 0.5, 0]),
+    (Min(), FIRST, [1.0, 1.0, 2.0], [1, 0, 0]),
+    (Min(), STE, [1.0, 1.0, math.inf], [0.5, 0.5, 0]),
+    (Min(), Smooth(), [-math.inf, 1.0], [0, 0]),
+    (Min(), Rewrite(), [1.0, 1.0, 2.0], [1, 0, 0]),
+    (Min(), Rewrite(form="abs"), [1.0, 1.0, 2.0], [0.5, 0.5, 0]),
     (TopKMask(), MINIMUM_NORM, [2.0, 2.0, 2.0], [0, 0, 0]),
     (TopKMask(), STE, [2.0, -math.inf, -math.inf], [0, 0, 0]),
     (TopKMask(), Smooth(), [math.inf, 1.0, 0.0], [0, 0, 0]),
+    (TopK(), MINIMUM_NORM, [2.0, 2.0, 2.0], [2 / 3, 2 / 3, 2 / 3]),
+    (TopK(), MINIMUM_NORM, [3.0, 2.0, 2.0], [1, 0.5, 0.5]),
+    (TopK(), FIRST, [3.0, 2.0, 2.0], [1, 1, 0]),
+    (TopK(), STE, [2.0, 2.0, 2.0], [2 / 3, 2 / 3, 2 / 3]),
+    (TopK(), STE, [2.0, -math.inf, -math.inf], [0, 0, 0]),
+    (TopK(), Rewrite(), [3.0, 2.0, 2.0], [1, 1, 0]),
     # jumps: 0 by definition, the straight-through derivative as stated
     (Sign(), MINIMUM_NORM, [0.0, -0.0, 1.0], [0, 0, 0]),
     (Sign(), STE, [0.0, 1.0, -1.0, UP, -UP, DOWN], [1, 1, 1, 0, 0, 1]),
@@ -102,6 +121,11 @@ TABLE: list[tuple[Op, Strategy, list, list]] = [
     (Sign(), StraightThrough(carrier="clipped", width=0.5), [0.5, -0.5, 0.75, 0.25], [1, 1, 0, 1]),
     (Heaviside(), MINIMUM_NORM, [0.0, -0.0, 1.0], [0, 0, 0]),
     (Heaviside(), STE, [0.0, 1.0, -1.0, UP, -UP], [0.5, 0.5, 0.5, 0, 0]),
+    (Threshold(), MINIMUM_NORM, [[1.5, 1.0], [1.5, 0.0]], [[0, 0], [0, 0]]),
+    (Threshold(), STE, [[1.5, 1.0, 1.0, UP], [1.5, 0.0, 2.0, 0.0]], [[0.5, 0.5, 0.5, 0], [-0.5, -0.5, -0.5, 0]]),
+    (Threshold(), STE, [[math.inf, math.inf], [math.inf, 0.0]], [[0, 0], [0, 0]]),
+    (Where(), MINIMUM_NORM, [[0.0, -1.0], [5.0, 5.0], [2.0, 2.0]], [[0, 0], [1, 0], [0, 1]]),
+    (Where(), STE, [[0.0, 1.0, -1.0], [5.0] * 3, [2.0] * 3], [[1.5, 0, 0], [0.5, 1, 0], [0.5, 0, 1]]),
     (Round(), MINIMUM_NORM, [0.5, 1.5, 0.2], [0, 0, 0]),
     (Round(), STE, [0.5, 1.5, 0.2], [1, 1, 1]),
     (Round(), CLIPPED, [1.0, -1.0, UP], [1, 1, 0]),

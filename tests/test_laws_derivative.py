@@ -331,7 +331,7 @@ def test_case_B08_autocast_keeps_dtypes(op: Op) -> None:
             x = [t.requires_grad_() for t in sample(op, (4, 4), dtype)]
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 y = cell(*x)
-                loss = layer(cell(*[layer(t) for t in x])).sum() + y.float().sum()
+                loss = (cell(*[layer(t) for t in x]) @ layer.weight.mean(0)[: y.shape[-1]]).sum() + y.float().sum()
             assert y.dtype == dtype, cell
             loss.backward()
             assert all(t.grad.dtype == dtype for t in x), cell
@@ -424,7 +424,7 @@ def test_compiled_is_eager_in_every_cell(op: Op) -> None:
     for cell in cells(op, one_kernel=True):
         compiled_agrees(cell, apart=True)
         ran += 1
-    assert ran == len(cells(op, one_kernel=True)) >= 6
+    assert ran == len(cells(op, one_kernel=True)) >= 4
 
 
 @pytest.mark.parametrize("name", ["Round()", "ArgMax(dim=-1)", "ReLU()"])

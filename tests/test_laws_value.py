@@ -173,7 +173,8 @@ def test_no_nan_comes_from_numbers_and_infinite_inputs_give_the_hard_value(op: O
 @every_op
 def test_finite_inputs_give_finite_values(op: Op) -> None:
     for dtype, size in ((torch.float16, 1e4), (torch.bfloat16, 1e4), (torch.float32, 1e30), (torch.float64, 1e30)):
-        x = [t.to(dtype) for t in ([sample(op)[0].sign() * size, sample(op, seed=1)[0] * size / 8])[: arity(op)]]
+        x = [sample(op)[0].sign() * size, *[sample(op, seed=i)[0] * size / 8 for i in range(1, arity(op))]]
+        x = [t.to(dtype) for t in x]
         for cell in cells(op):
             assert cell(*x).isfinite().all(), (cell, dtype)
 

@@ -1,0 +1,42 @@
+"""The position of the minimum, as a one-hot vector."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from surrogates.core import Op, flat, rewriting
+from surrogates.ops.argmax import ArgMax
+
+
+@dataclass(frozen=True)
+class ArgMin(Op):
+    """argmin(x) = argmax(-x): the one-hot vector of the first minimal entry along `dim`.
+
+    Shape (..., n, ...) to the same; exactly one 1 a row, constant rows included. The derivative is 0 by definition at
+    the jumps and almost everywhere else. Entries of +inf (masks) are legal.
+    proxy and smooth: softmax(-x / T), the exact expectation under centred Gumbel noise of scale T, subtracted. A row
+    whose minimum is infinite takes the hard value, with derivative 0. A row with a NaN is NaN.
+    rewrite: argmin(x) * softmax(-x): the choice is kept and weighted by its own probability, as for argmax; changes the
+    objective.
+    """
+
+    dim: int = -1
+    elementwise: ClassVar[bool] = False
+    tempered_proxy: ClassVar[bool] = True
+
+    def hard(self, x: Tensor) -> Tensor:
+        return ArgMax(self.dim).hard(-x)
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
+        return flat(x)
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
+        return ArgMax(self.dim).proxy(-x, T)
+
+    def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        return ArgMax(self.dim).smooth(-x, kernel, T)
+
+    @rewriting("changes the objective")
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
+        return ArgMax(self.dim).rewrite(-x)

@@ -1,0 +1,78 @@
+"""The k largest values."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, rewriting
+from surrogates.ops.maximum import Maximum
+from surrogates.ops.minimum import Minimum
+from surrogates.ops.top_k_mask import exchanges, largest, partition, require_k
+
+
+@dataclass(frozen=True)
+class TopK(Op):
+    """top_k(x) = the k largest entries along `dim`, largest first.
+
+    Shape (..., n, ...) to (..., k, ...), n >= k. The derivative is exact almost everywhere: each value's is that of its
+    own entry, losers have none. Ties: `minimum_norm` shares each value's derivative evenly among the entries that are
+    equal to it, `first` gives the values to tied entries in order. Entries of -inf (masks) are legal. A row with a NaN
+    is NaN.
+    proxy and smooth: differences of successive sums of the j largest, each smoothed as T log sum over subsets S of j
+    entries of exp(sum of S / T); descending, the first one max's T logsumexp(x / T). A relaxation, computed in float64.
+    A row with an infinite value among its k largest takes the hard value, with derivative 0.
+    rewrite: k passes of a + relu(b - a), b - relu(b - a) over neighbours, exact up to the rounding of the larger
+    magnitude, a tie leaves the order as it is.
+    Raises ValueError for k below 1, IndexError for rows shorter than k.
+    """
+
+    k: int = 2
+    dim: int = -1
+    elementwise: ClassVar[bool] = False
+    keeps_shape: ClassVar[bool] = False
+    tempered_proxy: ClassVar[bool] = True
+    rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
+
+    def __post_init__(self) -> None:
+        require_k(self.k)
+
+    def hard(self, x: Tensor) -> Tensor:
+        values = x.gather(self.dim, largest(x, self.k, self.dim))
+        return values.masked_fill((x != x).any(self.dim, keepdim=True), math.nan)
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
+        values = x.gather(self.dim, largest(x, self.k, self.dim))
+        if rule == "first":
+            return values
+        rows, values = x.movedim(self.dim, -1).unsqueeze(-2), values.movedim(self.dim, -1).unsqueeze(-1)
+        tied = rows == values
+        share = rows / tied.sum(-1, keepdim=True)  # divided before the sum, which could overflow
+        return torch.where(tied, share, 0).sum(-1).movedim(-1, self.dim)
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
+        return self.smooth(x, None, T)
+
+    def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        hard = self.hard(x).movedim(self.dim, -1)
+        finite = ~hard.detach().isinf().any(-1, keepdim=True)
+        rows = torch.where(finite, x.movedim(self.dim, -1), 0)
+        values = rows.gather(-1, largest(rows, self.k, -1))
+        sums = [torch.log(partition(exchanges(rows, j, T)[1])) for j in range(1, self.k + 1)]
+        excess = T * torch.diff(torch.stack(sums, -1), prepend=torch.zeros_like(sums[0]).unsqueeze(-1))
+        return torch.where(finite, values + excess.to(x.dtype), hard.detach()).movedim(-1, self.dim)
+
+    @rewriting("exact")
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
+        largest(x, self.k, self.dim)
+        left, values = list(x.unbind(self.dim)), []
+        for _ in range(self.k):
+            top, rest = left[0], []
+            for entry in left[1:]:
+                rest.append(Minimum().rewrite(entry, top))
+                top = Maximum().rewrite(top, entry)
+            values.append(top)
+            left = rest
+        return torch.stack(values, self.dim)
