@@ -43,7 +43,7 @@ class Op:
     form's name as a suffix (`rewrite_abs`). What is not defined is an empty cell.
     """
 
-    elementwise: ClassVar[bool] = True  # smooth readings of elementwise ops take a kernel, those over a dim none
+    elementwise: ClassVar[bool] = True  # an output depends on the inputs at its own place, not on a row of them
     keeps_shape: ClassVar[bool] = True  # one input, and an output of its shape
     needs_mean: ClassVar[bool] = False  # smooth exists only for kernels with a mean
     tempered_proxy: ClassVar[bool] = False  # the proxy depends on T
@@ -77,6 +77,10 @@ class Op:
     def saturated(self, x: Tensor) -> Tensor | None:
         """Where x lies outside the op's range, None for an op without one."""
         return None
+
+    def takes_kernel(self, form: str | None = None) -> bool:
+        """Whether the smooth reading, or a named form of it, is one under a kernel; if not, `kernel` is None."""
+        return self.elementwise and form is None
 
     def declares(self, reading: str) -> bool:
         """Whether the op has this reading."""

@@ -29,17 +29,29 @@ SHARED_BASES = {"tempered"}
 NO_EFFECT_ON_A_CALL = {"schedule", "final_temperature"}
 FURTHER_INSTANCES: dict[str, list[dict[str, object]]] = {
     "ArgMax": [{"dim": 0}],
+    "ArgMin": [{"dim": 0}],
+    "Ceil": [{"step": 0.5, "low": -1.0, "high": 1.0}, {"step": 0.1}],
     "Clamp": [{"low": -2.0, "high": 0.5}],
     "Floor": [{"step": 0.5, "low": -1.0, "high": 1.0}, {"step": 0.1}],
     "Heaviside": [{"zero": 0.0}],
     "Max": [{"dim": 0}],
+    "Min": [{"dim": 0}],
     "Quantize": [
         {"bits": 1},
         {"bits": 2, "low": -1.0, "high": 1.0},
         {"bits": 3, "low": -4.0, "high": 3.0, "bounds": "strict"},
     ],
     "Sign": [{"zero": 1.0}],
+    "TopK": [{"k": 1}],
+    "TopKMask": [{"k": 1}, {"k": 2, "dim": 0}],
 }
+# Where the inputs after the first have another shape: what draws them, from the first one's shape and a stream.
+COMPANIONS: dict[str, Callable[[tuple[int, ...], torch.Generator], list[Tensor]]] = {}
+# Which outputs depend on the marked inputs, where neither the same place, nor the same row, nor all is the answer.
+TOUCHED: dict[str, Callable[[Op, list[Tensor]], Tensor]] = {}
+# Outputs with an infinite answer to give, where neither an infinite value nor a chosen infinite entry is the sign.
+REACHED: dict[str, Callable[[Op, Tensor], Tensor]] = {}
+ANSWERS_AN_EMPTY_ROW: set[str] = set()
 HALF = (torch.bfloat16, torch.float16)
 FULL = (torch.float64, torch.float32)
 
@@ -141,8 +153,8 @@ def with_default_kernel(strategy: Strategy) -> Strategy:
 
 
 def kernels_of(op: Op) -> dict[str, Kernel]:
-    """The kernels under which an elementwise op's smooth reading exists."""
-    if not (op.elementwise and op.declares("smooth")):
+    """The kernels under which an op's smooth reading exists."""
+    if not (op.takes_kernel() and op.declares("smooth")):
         return {}
     return {name: kernel for name, kernel in KERNELS.items() if kernel.has_mean or not op.needs_mean}
 
@@ -165,9 +177,18 @@ def sample(
 ) -> list[Tensor]:
     """Inputs from a continuous law: kinks, jumps and ties have probability 0 in float64."""
     stream = generator(1000 + seed)
-    return [
-        (scale * torch.randn(shape, generator=stream, dtype=torch.float64) + 0.05).to(dtype) for _ in range(arity(op))
-    ]
+    drawn = [scale * torch.randn(shape, generator=stream, dtype=torch.float64) + 0.05]
+    if type(op).__name__ in COMPANIONS:
+        drawn += COMPANIONS[type(op).__name__](shape, stream)
+    while len(drawn) < arity(op):
+        drawn.append(scale * torch.randn(shape, generator=stream, dtype=torch.float64) + 0.05)
+    return [t.to(dtype) for t in drawn]
+
+
+def filled(op: Op, *x: Tensor) -> list[Tensor]:
+    """The given tensors, of one shape, as inputs; those that must have another shape are drawn."""
+    drawn = sample(op, tuple(x[0].shape), x[0].dtype)
+    return [given if given.shape == t.shape else t for given, t in zip(x, drawn, strict=False)]
 
 
 def extremes(op: Op, dtype: torch.dtype) -> list[Tensor]:
@@ -182,7 +203,7 @@ def extremes(op: Op, dtype: torch.dtype) -> list[Tensor]:
         [big, -big, 1.0, -1.0],
     ]
     x = torch.tensor(rows, dtype=dtype)
-    return [x if i == 0 else x.flip(-1) for i in range(arity(op))]
+    return filled(op, x, *[x.flip(-1)] * (arity(op) - 1))
 
 
 def uniform(like: Tensor, seed: int = 7) -> Tensor:
@@ -211,22 +232,48 @@ def gradients(function: Callable[..., Tensor], x: list[Tensor], weight: Tensor |
     return list(torch.autograd.grad(y, leaves, weight, allow_unused=True))
 
 
+def touched(op: Op, marks: list[Tensor]) -> Tensor:
+    """Outputs of `hard` that depend on a marked input: at its place, in its row, or all for an input of another shape.
+
+    Outputs over a row stand in the place of the row's dimension, which may be gone, changed in length, or be two.
+    """
+    name = type(op).__name__
+    if name in TOUCHED:
+        return TOUCHED[name](op, marks)
+    apart = [bool(mark.any()) for mark in marks if mark.shape != marks[0].shape]
+    mark = torch.stack([mark for mark in marks if mark.shape == marks[0].shape]).any(0)
+    if not op.elementwise:
+        output = op.hard(*(torch.zeros(mark.shape) for mark in marks))
+        mark = over_rows(op, mark, output)
+    return mark | any(apart)
+
+
+def over_rows(op: Op, mark: Tensor, output: Tensor) -> Tensor:
+    """Whether a row has a mark, in the shape of an output over the rows."""
+    dim = getattr(op, "dim", -1)
+    rows = mark.any(dim, keepdim=True)
+    if output.dim() < mark.dim():
+        return rows.squeeze(dim)
+    if output.dim() > mark.dim():
+        rows = rows.unsqueeze(dim)
+    return rows.expand_as(output)
+
+
 def reached(op: Op, x: list[Tensor]) -> Tensor:
     """Outputs of `hard` with an infinite answer to give: an infinite input, or an infinite entry that is chosen."""
+    if type(op).__name__ in REACHED:
+        return REACHED[type(op).__name__](op, x[0])
     if op.elementwise:
-        return torch.stack([tensor.isinf() for tensor in x]).any(0)
+        return touched(op, [t.isinf() for t in x])
     hard = op.hard(*x)
     if not op.keeps_shape:
         return hard.isinf()
-    return torch.where(hard > 0, x[0], 0).isinf().any(op.dim, keepdim=True).expand_as(hard)
+    return over_rows(op, torch.where(hard > 0, x[0], 0).isinf(), hard)
 
 
 def spread(op: Op, x: list[Tensor]) -> Tensor:
     """Where an output of `hard` depends on a NaN."""
-    if op.elementwise:
-        return torch.stack([tensor.isnan() for tensor in x]).any(0)
-    rows = x[0].isnan().any(op.dim, keepdim=True)
-    return rows.expand_as(x[0]) if op.keeps_shape else rows.squeeze(op.dim)
+    return touched(op, [t.isnan() for t in x])
 
 
 def steady(op: Op, x: list[Tensor], radius: float = 0.02) -> Tensor:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from products import HALF, OP_CLASSES, OPS, cells, generator, gradients, sample
+from products import HALF, OP_CLASSES, OPS, arity, cells, filled, generator, gradients, sample
 from surrogates import HardLayer, mode
 from surrogates.kernels import KERNELS
 from surrogates.noise import SMALLEST, uniforms
@@ -154,7 +154,7 @@ def test_case_A06() -> None:
             if isinstance(cell.strategy, (Rewrite, Smooth)):
                 for T in (1e-6, 1.0, 1e6):
                     turned = [numbers, numbers.flip(0), numbers.roll(5)]
-                    x = [t.view(3, 4).clone() for t in turned[: len(sample(op))]]
+                    x = filled(op, *[t.view(3, 4).to(torch.float32) for t in turned][: arity(op)])
                     for g in gradients(lambda *i, cell=cell, T=T: cell(*i, T=T), x):
                         assert g.isfinite().all(), (cell, T, g)
                     ran += 1
@@ -291,7 +291,7 @@ def test_case_C04() -> None:
         for op in OPS:
             for cell in cells(op):
                 for T in (1e-3, 1e-2):
-                    inputs = [torch.tensor([[70.0, 65.6], [-6e4, 6e4]], dtype=dtype) for _ in sample(op)]
+                    inputs = filled(op, *[torch.tensor([[70.0, 65.6], [-6e4, 6e4]], dtype=dtype)] * arity(op))
                     assert cell(*inputs, T=T).isfinite().all(), (cell, dtype, T)
                     assert all(g.isfinite().all() for g in gradients(lambda *i, c=cell, T=T: c(*i, T=T), inputs)), cell
     assert SOFT(ArgMax(), x, T=1e-3).tolist() == [[1, 0]]

@@ -11,6 +11,7 @@ from products import HALF, OPS, Cell, arity, cells, extremes, generator, gradien
 from surrogates import graft
 from surrogates.core import Op
 from surrogates.strategies.smooth import Smooth
+from surrogates.strategies.subgradient import Subgradient
 
 torch.set_num_threads(1)
 every_op = pytest.mark.parametrize("op", OPS, ids=label)
@@ -61,6 +62,7 @@ def weights(y: Tensor, seed: int = 3) -> Tensor:
 def test_the_laws_below_run_over_all_cells() -> None:
     assert total(lambda op: len(cells(op))) >= 300
     assert total(lambda op: len(cells(op, one_kernel=True))) >= 150
+    assert total(lambda op: sum(not cell.hard_valued for cell in cells(op))) >= 170
 
 
 @every_op
@@ -89,12 +91,13 @@ class Carried(Cell):
 @every_op
 def test_where_the_value_is_smooth_the_derivative_is_the_values_own(op: Op) -> None:
     """A soft forward is not grafted: the difference quotient is that of the value itself."""
-    for cell in cells(op):
-        if not cell.hard_valued:
-            x = sample(op, (3, 4), seed=5)
-            f = fixed(cell, x)
-            for got, expected in zip(jacobian(f, x), difference_jacobian(f, x), strict=True):
-                close(got, expected, cell)
+    soft = [cell for cell in cells(op) if not cell.hard_valued]
+    for cell in soft:
+        x = sample(op, (3, 4), seed=5)
+        f = fixed(cell, x)
+        for got, expected in zip(jacobian(f, x), difference_jacobian(f, x), strict=True):
+            close(got, expected, cell)
+    assert soft or not (op.declares("smooth") or op.declares("rewrite"))
 
 
 @every_op
@@ -205,7 +208,8 @@ def test_vmap_is_a_loop(op: Op) -> None:
     ran = 0
     places = tuple(range(arity(op)))
     for cell in cells(op):
-        batch = sample(op, (5, 3, 4), seed=ran)
+        samples = [sample(op, seed=5 * ran + i) for i in range(5)]
+        batch = [torch.stack(column) for column in zip(*samples, strict=True)]
         noisy = cell.strategy.noisy(op)
         noise = uniform(batch[0]) if noisy else None
 
@@ -284,19 +288,21 @@ def test_case_A07_every_input_stays_connected(op: Op) -> None:
 def test_the_subgradient_is_exactly_zero_where_the_op_is_flat_and_its_slope_elsewhere(op: Op) -> None:
     x = sample(op, (20, 4))
     slopes = difference_jacobian(op.hard, x)
+    ran = 0
     for cell in cells(op):
-        if type(cell.strategy).__name__ == "Subgradient":
+        if isinstance(cell.strategy, Subgradient):
             for got, expected in zip(jacobian(fixed(cell, x), x), slopes, strict=True):
                 close(got, expected, cell, atol=1e-7)
                 assert torch.equal(got == 0, expected.abs() < 1e-7), cell
+            ran += 1
+    assert ran == len(op.rules) >= 1
 
 
 @every_op
 def test_gradients_are_finite_at_the_extremes(op: Op) -> None:
     ran = 0
     for dtype, size in ((torch.float16, 1e4), (torch.bfloat16, 1e4), (torch.float32, 1e30), (torch.float64, 1e30)):
-        x = [t.sign().to(dtype) * size / 4**i for i, t in enumerate(sample(op, (4, 4)) + sample(op, (4, 4), seed=1))]
-        x = x[: arity(op)]
+        x = [t.sign().to(dtype) * size / 4**i for i, t in enumerate(sample(op, (4, 4)))]
         x[0][1] = torch.tensor([0.3, -0.2, size, -size], dtype=dtype)
         for cell in cells(op):
             for g in gradients(cell, x):
@@ -331,7 +337,8 @@ def test_case_B08_autocast_keeps_dtypes(op: Op) -> None:
             x = [t.requires_grad_() for t in sample(op, (4, 4), dtype)]
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 y = cell(*x)
-                loss = (cell(*[layer(t) for t in x]) @ layer.weight.mean(0)[: y.shape[-1]]).sum() + y.float().sum()
+                after = cell(*(layer(t) if t.shape == x[0].shape else t for t in x))
+                loss = torch.nn.functional.linear(after, torch.ones(1, y.shape[-1])).sum() + y.float().sum()
             assert y.dtype == dtype, cell
             loss.backward()
             assert all(t.grad.dtype == dtype for t in x), cell
@@ -357,7 +364,7 @@ def compiled_agrees(cell: Cell, apart: bool) -> None:
         return torch.func.grad(loss, argnums=places)(*inputs)
 
     def per_sample(*inputs: Tensor) -> tuple[Tensor, ...]:
-        return torch.func.vmap(gradient)(*(t.unsqueeze(1) for t in inputs))
+        return torch.func.vmap(gradient)(*(torch.stack([t, t.flip(0)]) for t in inputs))
 
     def together(*inputs: Tensor) -> tuple[Tensor, ...]:
         return value(*inputs), *gradient(*inputs), *per_sample(*inputs)

@@ -2,11 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Callable
 
 import pytest
-import test_laws_derivative as derivative
-import test_laws_value as value
 import torch
 
 from products import FULL, HALF, cells, generator, gradients, sample
@@ -30,34 +27,6 @@ from surrogates.strategies.ste import StraightThrough
 from surrogates.strategies.subgradient import Subgradient
 
 torch.set_num_threads(1)
-
-FURTHER_INSTANCES: list[Op] = [
-    Ceil(0.5, -1.0, 1.0),
-    Ceil(0.1),
-    Min(dim=0),
-    ArgMin(dim=0),
-    TopKMask(k=1),
-    TopKMask(k=2, dim=0),
-    TopK(k=1),
-]
-FURTHER = [
-    (law, op)
-    for module in (value, derivative)
-    for law in vars(module).values()
-    for mark in [mark for mark in getattr(law, "pytestmark", []) if mark.name == "parametrize"]
-    if mark.args[0] == "op" and len(law.pytestmark) == 1 and "number_of_values" not in law.__name__
-    for op in FURTHER_INSTANCES
-    if type(op) in map(type, mark.args[1])
-]
-
-
-@pytest.mark.parametrize(("law", "op"), FURTHER, ids=lambda v: getattr(v, "__name__", repr(v)))
-def test_the_laws_hold_for_further_instances(law: Callable[[Op], None], op: Op) -> None:
-    law(op)
-
-
-def test_the_laws_were_found() -> None:
-    assert len(FURTHER) >= 22 * len(FURTHER_INSTANCES)
 
 
 @pytest.mark.parametrize("dtype", FULL + HALF, ids=str)

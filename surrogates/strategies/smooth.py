@@ -15,7 +15,8 @@ from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs
 class Smooth(Tempered):
     """The smooth reading's value and derivative, T following its schedule; always evaluated hard.
 
-    Elementwise ops: the exact expectation E[hard(x + T e)] under `kernel`. Ops over a dim take no kernel.
+    Elementwise ops: the exact expectation E[hard(x + T e)] under `kernel`. Ops over a dim take no kernel, nor do the
+    forms of the reading that `form` names.
     """
 
     kernel: KernelName | None = "logistic"
@@ -25,12 +26,11 @@ class Smooth(Tempered):
     soft_forward: ClassVar[bool] = True
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
-        kernel = KERNELS[self.kernel] if op.elementwise and self.kernel else None
+        kernel = KERNELS[self.kernel] if self.kernel and op.takes_kernel(self.form) else None
         return in_float32(op.reading("smooth", self.form), *x, kernel=kernel, T=T)
 
     def check(self, op: Op) -> None:
-        check_smooth(op, self.kernel)
-        op.reading("smooth", self.form)
+        check_smooth(op, self.kernel, self.form)
 
     def uses(self, op: Op) -> frozenset[str]:
-        return smooth_knobs(op)
+        return smooth_knobs(op, self.form)

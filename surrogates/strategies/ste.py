@@ -37,7 +37,7 @@ class StraightThrough(Tempered):
         if self.carrier == "clipped":
             return passing_between(x[0], -self.width, self.width)
         if self.carrier == "smooth":
-            kernel = KERNELS[self.kernel] if op.elementwise and self.kernel else None
+            kernel = KERNELS[self.kernel] if self.kernel and op.takes_kernel() else None
             return in_float32(op.smooth, *x, kernel=kernel, T=T)
         return in_float32(op.proxy, *x, T=T) if op.tempered_proxy else op.proxy(*x, T=T)
 

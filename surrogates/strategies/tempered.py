@@ -32,10 +32,10 @@ class Tempered(Strategy):
         return SCHEDULES[self.schedule](self.temperature, end)(progress)
 
 
-def check_smooth(op: Op, kernel: str | None) -> None:
-    """Raises EmptyCell if the op has no smooth reading, or none under this kernel."""
-    op.reading("smooth")
-    if not op.elementwise:
+def check_smooth(op: Op, kernel: str | None, form: str | None = None) -> None:
+    """Raises EmptyCell if the op has no smooth reading, no such form of it, or none under this kernel."""
+    op.reading("smooth", form)
+    if not op.takes_kernel(form):
         return
     if kernel not in KERNELS:
         raise EmptyCell(f"the smooth reading of {type(op).__name__} needs a kernel, one of: {', '.join(KERNELS)}")
@@ -43,6 +43,6 @@ def check_smooth(op: Op, kernel: str | None) -> None:
         raise EmptyCell(f"{type(op).__name__} is not bounded and kernel '{kernel}' has no mean: no expectation exists")
 
 
-def smooth_knobs(op: Op) -> frozenset[str]:
+def smooth_knobs(op: Op, form: str | None = None) -> frozenset[str]:
     """The knobs that a smooth reading of this op uses."""
-    return frozenset({"temperature", "kernel"} if op.elementwise else {"temperature"})
+    return frozenset({"temperature", "kernel"} if op.takes_kernel(form) else {"temperature"})
