@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
 import torch
@@ -14,6 +14,7 @@ from surrogates.carriers import flat as flat
 from surrogates.carriers import graft as graft
 from surrogates.carriers import passing as passing
 from surrogates.carriers import passing_between as passing_between
+from surrogates.float32 import require_float32
 
 READINGS = ("hard", "subgradient", "proxy", "smooth", "rewrite")
 
@@ -41,6 +42,7 @@ class Op:
 
     A subclass declares a reading by defining the method; further named forms of a reading are methods with the
     form's name as a suffix (`rewrite_abs`). What is not defined is an empty cell.
+    Raises ValueError for a constant that float32 cannot hold; a subclass's own checks come after that one.
     """
 
     elementwise: ClassVar[bool] = True  # an output depends on the inputs at its own place, not on a row of them
@@ -48,6 +50,10 @@ class Op:
     needs_mean: ClassVar[bool] = False  # smooth exists only for kernels with a mean
     tempered_proxy: ClassVar[bool] = False  # the proxy depends on T
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm",)  # what may be chosen at kinks and ties
+
+    def __post_init__(self) -> None:
+        constants = {field.name: getattr(self, field.name) for field in fields(self)}
+        require_float32(**{name: value for name, value in constants.items() if isinstance(value, float)})
 
     @property
     def temperature_unit(self) -> float:

@@ -30,6 +30,13 @@ def unbounded_stairs(x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
     return _evaluate(x, T, partial(_round_value, kernel), partial(_round_slope, kernel))
 
 
+def tanh_stairs(x: Tensor, a: Tensor | float) -> Tensor:
+    """floor(x) + 1/2 + tanh(a r) / (2 tanh(a / 2)), r = x - floor(x) - 1/2: a soft round, but no expectation."""
+    n, r = _split(x)
+    end = torch.tanh(0.5 * torch.as_tensor(a, dtype=x.dtype, device=x.device))
+    return n + (0.5 + torch.tanh(a * r) / (2 * end))
+
+
 def bounded_stairs(x: Tensor, kernel: Kernel, T: Tensor | float, first: float, step: float, count: int) -> Tensor:
     """sum_j F((x - first - j step) / T), j = 0 .. count - 1: expected number of steps passed, for every kernel."""
     value = partial(_ladder, lambda u, T: kernel.cdf(u), first, step, count)

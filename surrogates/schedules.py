@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 SMALLEST = 1e-12  # keeps x / T and the second derivatives, of order 1 / T^2, in the range of float32
+LARGEST = 1e12
 
 ScheduleName = Literal["constant", "linear", "exponential", "cosine"]
 
@@ -15,7 +16,7 @@ ScheduleName = Literal["constant", "linear", "exponential", "cosine"]
 class Schedule:
     """T(progress) for progress in [0, 1], units of the op's input; both ends are reached exactly.
 
-    Raises ValueError for an end that is not a finite number of at least SMALLEST.
+    Raises ValueError for an end that is not between SMALLEST and LARGEST.
     """
 
     start: float
@@ -72,9 +73,9 @@ SCHEDULES: dict[str, type[Schedule]] = {
 
 
 def require_temperature(name: str, value: float | None) -> None:
-    """Raises ValueError unless the temperature is finite and at least SMALLEST: T -> 0 is hard, T = 0 is no number."""
-    if value is None or not (math.isfinite(value) and value >= SMALLEST):
+    """Raises ValueError unless the temperature is between SMALLEST and LARGEST: T -> 0 is hard, T = 0 is no number."""
+    if value is None or not SMALLEST <= value <= LARGEST:
         raise ValueError(
-            f"{name} must be a positive, finite number of at least {SMALLEST}, got {value}; T divides, "
-            "a smaller T is harder"
+            f"{name} must be a positive, finite number of at least {SMALLEST} and at most {LARGEST}, got {value}; "
+            "T divides, a smaller T is harder"
         )

@@ -26,6 +26,7 @@ from surrogates.core import EmptyCell, Op, Strategy
 from surrogates.kernels import KERNELS, Kernel
 
 SHARED_BASES = {"tempered"}
+FORMS_OF = {"ste": ("proxy", "smooth")}  # of which readings the strategy's `form` is a form; else that of its name
 NO_EFFECT_ON_A_CALL = {"schedule", "final_temperature"}
 FURTHER_INSTANCES: dict[str, list[dict[str, object]]] = {
     "ArgMax": [{"dim": 0}],
@@ -74,6 +75,7 @@ def classes(package: object, base: type) -> dict[str, type]:
 OP_CLASSES = classes(surrogates.ops, Op)
 STRATEGY_CLASSES = classes(surrogates.strategies, Strategy)
 LAYER_CLASSES = classes(surrogates.layers, Component)
+READS = {cls: FORMS_OF.get(stem, (stem,)) for stem, cls in STRATEGY_CLASSES.items()}
 OPS: list[Op] = [
     cls(**further)
     for cls in OP_CLASSES.values()
@@ -123,7 +125,7 @@ def choices(cls: type, op: Op) -> Iterator[Strategy]:
     options: dict[str, list[object]] = {}
     for field in fields(cls):
         if field.name == "form":
-            options["form"] = [None, *op.forms(cls.__module__.rpartition(".")[2])]
+            options["form"] = [None, *(form for reading in READS[cls] for form in op.forms(reading))]
         elif field.name not in NO_EFFECT_ON_A_CALL and literals(hints[field.name]):
             options[field.name] = literals(hints[field.name])
     for values in itertools.product(*options.values()):

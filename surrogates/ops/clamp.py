@@ -1,13 +1,13 @@
 """Clamping to an interval."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from surrogates.core import Op, passing, rewriting
+from surrogates.core import Op, in_float32, passing, rewriting
+from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
 
 
@@ -20,7 +20,7 @@ class Clamp(Op):
     proxy: x (the derivative passes outside too). smooth: E[clamp(x + T e)], every kernel.
     rewrite: low + relu(high - low - relu(high - x)), exact (one relu after the other: their difference, as in PACT's
     formula, cancels for large x), 0 at both bounds.
-    Raises ValueError unless low < high are finite.
+    Raises ValueError unless low < high are finite and apart in float32.
     """
 
     low: float = 0.0
@@ -28,11 +28,10 @@ class Clamp(Op):
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "left", "right")
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise ValueError(f"low and high must be finite with low < high, got low={self.low} and high={self.high}")
+        require_range(self.low, self.high)
 
     def hard(self, x: Tensor) -> Tensor:
-        return torch.clamp(x, self.low, self.high)
+        return in_float32(torch.clamp, x, min=self.low, max=self.high)  # float16 may not hold a bound
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
         above = x >= self.low if rule == "right" else x > self.low

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
 from surrogates.expectation import bounded_stairs, unbounded_stairs
+from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
 
 
@@ -29,6 +30,7 @@ class Floor(Op):
     high: float = math.inf
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (self.step > 0 and math.isfinite(self.step)):
             raise ValueError(f"step must be positive and finite, got {self.step}")
         if not self.low < self.high:
@@ -38,6 +40,8 @@ class Floor(Op):
         for name, bound in (("low", self.low), ("high", self.high)):
             if math.isfinite(bound) and abs(bound / self.step - round(bound / self.step)) > 1e-6:
                 raise ValueError(f"{name} must be a multiple of step={self.step}, got {bound}")
+        if self.bounded:
+            require_range(self.low, self.high, round((self.high - self.low) / self.step))
 
     @property
     def bounded(self) -> bool:
@@ -57,7 +61,7 @@ class Floor(Op):
             n = torch.round(x.to(wide) / self.step)
             nearest, below = (n * self.step).to(x.dtype), ((n - 1) * self.step).to(x.dtype)
             point = torch.where(nearest > x, below, nearest)
-        return torch.clamp(point, self.low, self.high) if self.bounded else point
+        return torch.clamp(point.to(wide), self.low, self.high).to(x.dtype) if self.bounded else point
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return flat(x)

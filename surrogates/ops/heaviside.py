@@ -22,6 +22,7 @@ class Heaviside(Op):
     zero: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not math.isfinite(self.zero):
             raise ValueError(f"zero must be finite, got {self.zero}")
 

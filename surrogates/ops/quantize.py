@@ -1,6 +1,5 @@
 """Uniform quantization to 2^bits values."""
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, in_float32, passing_between, rewriting
 from surrogates.expectation import bounded_stairs
+from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
 
 
@@ -22,7 +22,8 @@ class Quantize(Op):
     with `bounds="strict"` (as LSQ does, Esser et al. 2020, arXiv 1902.08153).
     smooth: E[quantize(x + T step e)], T in units of one step, every kernel; time grows with 2^bits, memory does not.
     rewrite: clamp(x + U(-step/2, step/2), low, high) (additive noise; Balle et al. 2017, arXiv 1611.01704), relaxed.
-    Raises ValueError for bits outside 1 to 16 or a range that is empty or not finite.
+    Raises ValueError for bits outside 1 to 16, or a range that is empty, not finite, or whose values float32 cannot
+    tell apart.
     """
 
     bits: int = 4
@@ -33,8 +34,7 @@ class Quantize(Op):
     def __post_init__(self) -> None:
         if type(self.bits) is not int or not 1 <= self.bits <= 16:
             raise ValueError(f"bits must be a whole number between 1 and 16, got {self.bits}")
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise ValueError(f"low and high must be finite with low < high, got low={self.low} and high={self.high}")
+        require_range(self.low, self.high, self.steps)
 
     @property
     def steps(self) -> int:

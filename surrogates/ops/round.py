@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
-from surrogates.expectation import unbounded_stairs
+from surrogates.expectation import tanh_stairs, unbounded_stairs
 from surrogates.kernels import Kernel
 
 
@@ -17,7 +17,12 @@ class Round(Op):
 
     Shape (...), elementwise. Jumps at k + 1/2, where the derivative is 0 by definition.
     proxy: x (identity straight-through; Bengio, Leonard & Courville 2013, arXiv 1308.3432).
-    smooth: E[round(x + T e)]. rewrite: x + U(-1/2, 1/2) (additive noise; Balle, Laparra & Simoncelli 2017,
+    smooth: E[round(x + T e)]. Two forms of one family, floor(x) + 1/2 + tanh(a r) / (2 tanh(a / 2)) with
+    r = x - floor(x) - 1/2 (once differentiable, no kernel; the integers are fixed points):
+    - `tanh`, a = 1 / T (soft round; Agustsson & Theis 2020, arXiv 2006.09952);
+    - `dsq`, by the height alpha of the jump that is left out, alpha = exp(-1 / T), a = log(2 / alpha - 1) (Gong et al.
+      2019, arXiv 1908.05033; with the carrier `smooth` their quantizer, alpha = 0.2 at T = 0.62).
+    rewrite: x + U(-1/2, 1/2) (additive noise; Balle, Laparra & Simoncelli 2017,
     arXiv 1611.01704), relaxed.
     """
 
@@ -34,6 +39,15 @@ class Round(Op):
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return unbounded_stairs(x, kernel, T)
+
+    def smooth_tanh(self, x: Tensor, kernel: Kernel | None, T: Tensor | float) -> Tensor:
+        """The soft round of steepness a = 1 / T."""
+        return tanh_stairs(x, 1 / T)
+
+    def smooth_dsq(self, x: Tensor, kernel: Kernel | None, T: Tensor | float) -> Tensor:
+        """The soft round that leaves out alpha = exp(-1 / T) of a jump."""
+        sharpness = 1 / torch.as_tensor(T, dtype=x.dtype, device=x.device)
+        return tanh_stairs(x, sharpness + torch.log1p(-torch.expm1(-sharpness)))
 
     @rewriting("relaxed", noisy=True)
     def rewrite(self, x: Tensor, noise: Tensor) -> Tensor:

@@ -22,13 +22,14 @@ class Sign(Op):
     zero: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not math.isfinite(self.zero):
             raise ValueError(f"zero must be finite, got {self.zero}")
 
     def hard(self, x: Tensor) -> Tensor:
         sign = torch.sign(x)
         if self.zero != 0.0:
-            sign = sign.masked_fill(x == 0, self.zero)
+            sign = torch.where(x == 0, self.zero, sign)
         return sign.masked_fill(x != x, math.nan)
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:

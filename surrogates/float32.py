@@ -1,0 +1,30 @@
+"""Constants that float32 holds: ops compute in it, whatever the precision of the number that was typed."""
+
+from __future__ import annotations
+
+import math
+
+SMALLEST, LARGEST, RESOLUTION = 2.0**-126, 2.0**127 * (2 - 2.0**-23), 2.0**-23
+
+
+def require_float32(**constants: float) -> None:
+    """Raises ValueError naming the first finite constant that is neither 0 nor in float32's normal range."""
+    for name, value in constants.items():
+        if value != 0 and math.isfinite(value) and not SMALLEST <= abs(value) <= LARGEST:
+            raise ValueError(
+                f"{name} must be 0 or between {SMALLEST:.2g} and {LARGEST:.2g} in size (float32), got {value}"
+            )
+
+
+def require_range(low: float, high: float, steps: int = 1) -> None:
+    """Raises ValueError unless low < high are finite and float32 holds every end of the equal steps between them."""
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"low and high must be finite with low < high, got low={low} and high={high}")
+    require_float32(low=low, high=high)
+    step = (high - low) / steps
+    if high - low > LARGEST or step < max(SMALLEST, RESOLUTION * max(abs(low), abs(high))):
+        fault = "too far" if high - low > LARGEST else "too near"
+        raise ValueError(
+            f"low and high are {fault} apart for float32 to hold {steps + 1} values between them, "
+            f"got low={low} and high={high}"
+        )

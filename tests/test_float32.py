@@ -1,0 +1,80 @@
+"""Constants that float32 cannot hold are refused, by name, before anything is computed with them."""
+
+from dataclasses import fields, replace
+
+import pytest
+import torch
+
+from experiments.build import build_model
+from experiments.config import ConfigError, choose
+from products import OPS, STRATEGY_CLASSES
+from runs import compose
+from surrogates.core import Op
+from surrogates.ops.clamp import Clamp
+from surrogates.ops.floor import Floor
+from surrogates.ops.quantize import Quantize
+from surrogates.ops.sign import Sign
+from surrogates.strategies.ste import StraightThrough
+from surrogates.strategies.subgradient import Subgradient
+
+CONSTANTS = [(op, field.name) for op in OPS for field in fields(op) if isinstance(getattr(op, field.name), float)]
+
+
+@pytest.mark.parametrize(("op", "name"), CONSTANTS, ids=str)
+@pytest.mark.parametrize("value", [1e300, -1e300, 3.5e38, 1e-300, -1e-300, 1e-39])
+def test_every_constant_of_every_op_is_one_that_float32_holds(op: Op, name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=rf"{name}.*got .*{value}".replace("+", r"\+")):
+        replace(op, **{name: value})
+    assert len(CONSTANTS) >= 20
+
+
+@pytest.mark.parametrize("cls", STRATEGY_CLASSES.values())
+def test_every_constant_of_every_strategy_is_one_that_float32_holds(cls: type) -> None:
+    for field in fields(cls):
+        if isinstance(getattr(cls(), field.name), float):
+            for value in (1e300, 1e-300):
+                with pytest.raises(ValueError, match=field.name):
+                    cls(**{field.name: value})
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Quantize(4, 0.0, 1e-37), "too near.*16 values.*high=1e-37"),
+        (lambda: Quantize(16, 1000.0, 1001.0), "too near.*65536 values.*low=1000.0"),
+        (lambda: Quantize(4, -3e38, 3e38), r"too far.*low=-3e\+38"),
+        (lambda: Clamp(1.0, 1.0 + 1e-9), "too near"),
+        (lambda: Floor(0.1, 0.0, 1e7), "too near"),
+    ],
+)
+def test_a_range_whose_values_float32_cannot_tell_apart_is_refused(make, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+@pytest.mark.parametrize("bits", [1, 4, 8, 16])
+def test_the_narrowest_range_that_is_taken_has_all_its_values(bits: int) -> None:
+    """At the limit of float32's resolution every value is still one of its own."""
+    steps = 2**bits - 1
+    for low, high in ((1.0, 1.0 + steps * 2.0**-22 * 1.01), (0.0, steps * 2.0**-125)):
+        op = Quantize(bits, low, high)
+        x = torch.linspace(low, high, 8 * steps + 1, dtype=torch.float64)
+        assert len(op.hard(x.float()).unique()) == steps + 1
+
+
+def test_a_constant_that_float16_cannot_hold_is_no_error() -> None:
+    x = torch.tensor([0.0, 1.0, -3.0, 6e4], dtype=torch.float16)
+    for op in (Clamp(-1e5, 1e6), Quantize(4, -1e5, 1e6), Floor(1e5, -1e5, 1e6), Sign(1e6)):
+        for strategy in (Subgradient(), StraightThrough()):
+            assert not strategy(op, x).isnan().any()
+    assert torch.equal(Clamp(-1e5, 1e6).hard(x), x)
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["component.high=1e300", "component.high=1e-300", "component.low=-1e300", "component.high=1e-38"],
+)
+@pytest.mark.parametrize("component", ["quantized_activation", "floor"])
+def test_a_run_with_such_a_range_is_refused(component: str, override: str) -> None:
+    with pytest.raises(ConfigError, match=r"component\.(low|high)"):
+        build_model(choose(compose(f"component={component}", override)))
