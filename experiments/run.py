@@ -16,6 +16,7 @@ from experiments.config import GROUPS, NOT_HASHED, Choices, choose, config_hash
 from experiments.data import load as load_data
 from experiments.hyperparameters import hyperparameters, option_name
 from experiments.nonfinite import Diverged
+from experiments.record import Record
 from experiments.session import Session
 from experiments.tracking import checkpoint
 from experiments.tracking.environment import environment
@@ -77,34 +78,53 @@ def run(request: Request) -> Outcome:
     for note in [*notes, trainer.batches.note]:
         if note:
             print(f"note: {note}")
-    with _claim(request, choices, plain) as folder:
+    with claim(request, choices, plain) as folder:
         return _work(request, folder, plain, trainer, loaded.hashes())
 
 
 def _work(
     request: Request, folder: RunFolder, plain: dict[str, Any], trainer: Trainer, hashes: dict[str, str]
 ) -> Outcome:
-    session = None
+    record = None
+    settings = trainer.settings
     try:
-        session = _open(request, folder, plain, trainer, hashes)
-        with torch.autograd.set_detect_anomaly(trainer.settings.detect_anomaly):
-            result = session.train(" ".join(option_name(plain[group]) for group in ("component", "strategy")))
-        session.close(success=True)
+        environ = environment(request.argv, settings.threads, settings.device, hashes)
+        state = checkpoint.load_latest(folder.checkpoints) if folder.resumed else None
+        record = open_record(request, folder, plain, environ, state)
+        session = Session(trainer, record)
+        if state is None:
+            calibrate(trainer.model, trainer.batch(1)[0])
+        else:
+            session.restore(state)
+            print(f"continuing {folder.path} from step {trainer.step}")
+        with torch.autograd.set_detect_anomaly(settings.detect_anomaly):
+            result = session.train(title(plain))
+        record.close(success=True)
     except BaseException as error:
-        interrupted = isinstance(error, KeyboardInterrupt)  # Interrupted, or a signal outside the training loop
-        if session is not None:
-            session.close(success=None if interrupted else False)
-        told = interrupted or isinstance(error, Diverged)
-        reason = (str(error) or "stopped by SIGINT") if told else traceback.format_exc()
-        folder.write_status(INTERRUPTED if interrupted else FAILED, reason)
-        if isinstance(error, Diverged):
-            return Outcome(folder.path, FAILED, reason=reason)
-        raise
+        return broken_off(folder, record, error)
     folder.write_status(DONE)
     return Outcome(folder.path, DONE, result)
 
 
-def _claim(request: Request, choices: Choices, plain: dict[str, Any]) -> RunFolder:
+def title(plain: Mapping[str, Any]) -> str:
+    """What a progress bar calls a run."""
+    return " ".join(option_name(plain[group]) for group in ("component", "strategy"))
+
+
+def broken_off(folder: RunFolder, record: Record | None, error: BaseException) -> Outcome:
+    """Closes the files of a run that an error ended; the outcome of a divergence, else the error itself is raised."""
+    interrupted = isinstance(error, KeyboardInterrupt)  # Interrupted, or a signal outside the training loop
+    if record is not None:
+        record.close(success=None if interrupted else False)
+    told = interrupted or isinstance(error, Diverged)
+    reason = (str(error) or "stopped by SIGINT") if told else "".join(traceback.format_exception(error))
+    folder.write_status(INTERRUPTED if interrupted else FAILED, reason)
+    if isinstance(error, Diverged):
+        return Outcome(folder.path, FAILED, reason=reason)
+    raise error
+
+
+def claim(request: Request, choices: Choices, plain: dict[str, Any]) -> RunFolder:
     """The asked-for folder, or that of a cut-off run of the same configuration."""
     digest, settings = config_hash(plain), choices.settings
     resume = settings.resume == "auto"
@@ -119,34 +139,30 @@ def _claim(request: Request, choices: Choices, plain: dict[str, Any]) -> RunFold
     return RunFolder.claim(request.folder, digest, resume, settings.overwrite, plain, NOT_HASHED)
 
 
-def _open(
-    request: Request, folder: RunFolder, plain: dict[str, Any], trainer: Trainer, hashes: dict[str, str]
-) -> Session:
-    """Writes what a run starts with, and goes on from its checkpoint if it has one."""
-    settings = trainer.settings
-    write_json(folder.env, environment(request.argv, settings.threads, settings.device, hashes))
+def open_record(
+    request: Request,
+    folder: RunFolder,
+    plain: dict[str, Any],
+    environ: Mapping[str, Any],
+    state: Mapping[str, Any] | None,
+) -> Record:
+    """Writes what a run starts with, and opens its curves and log where its checkpoint, if there is one, left them."""
+    write_json(folder.env, environ)
     OmegaConf.save(OmegaConf.create(plain), folder.config)
     for name, content in request.hydra_files.items():
         folder.hydra.mkdir(exist_ok=True)
         OmegaConf.save(content, folder.hydra / name)
-    state = checkpoint.load_latest(folder.checkpoints) if folder.resumed else None
     step = None if state is None else int(state["trainer"]["step"])
     first = None if step is None else step + 1
     group = config_hash(plain, (*NOT_HASHED, "seed"))
     curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))
-    session = Session(trainer, folder, curves, MetricsLog(folder.metrics, step))
-    if state is None:
-        calibrate(trainer.model, trainer.batch(1)[0])
-    else:
-        session.restore(state)
-        print(f"continuing {folder.path} from step {step}")
-    return session
+    return Record(folder, curves, MetricsLog(folder.metrics, step), step or 0)
 
 
 def _not_applicable(request: Request, choices: Choices, reason: str) -> Outcome:
     plain = choices.plain
     try:
-        claimed = _claim(dataclasses.replace(request, search=None), choices, plain)
+        claimed = claim(dataclasses.replace(request, search=None), choices, plain)
     except RunOver as over:
         if over.status != NOT_APPLICABLE:
             raise

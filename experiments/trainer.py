@@ -36,7 +36,7 @@ class Trainer:
         self.optimizer = optimizer.build(self.parameters.values())
         self.device = torch.device(settings.device).type
         self.scaler = torch.amp.GradScaler(self.device, enabled=settings.precision == "float16")
-        self.batches = _batches(settings, data)
+        self.batches = training_batches(settings, data)
         self.record = GradientRecord.of(model)
         self.probe = LayerProbe(model)
         strategies = [(layer.strategy, layer.op) for layer in hard_layers(model).values()]
@@ -158,7 +158,8 @@ class Trainer:
         self.record = GradientRecord(set(state["missing"]), set(state["zero"]))
 
 
-def _batches(settings: Settings, data: Dataset) -> Batches:
+def training_batches(settings: Settings, data: Dataset) -> Batches:
+    """The training order of a run; raises ConfigError for a batch larger than the training part."""
     size = len(data.train)
     if settings.overfit_batches is not None:
         size = min(size, settings.overfit_batches * settings.batch_size)

@@ -154,16 +154,16 @@ def test_stopped_again_and_again(tmp_path, monkeypatch, whole):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from experiments import session
+from experiments import record, session
 from experiments.tracking import checkpoint
 place, count = sys.argv.pop(1), int(sys.argv.pop(1))
 session.CHECKPOINT_SECONDS = 0.0
 owner, name = {
-    "log": (session.Session, "_log"),
+    "log": (record.Record, "write"),
     "replace": (os, "replace"),
     "save": (checkpoint, "save"),
     "finish": (session.Session, "_finish"),
-    "result": (session, "write_json"),
+    "result": (record, "write_json"),
 }[place]
 original = getattr(owner, name)
 def counting(*arguments):

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 import experiments
 from experiments.build import build_model
 from experiments.config import choose, config_hash
-from experiments.session import Session
+from experiments.record import Record
 from experiments.tracking import checkpoint
 from experiments.tracking.run_paths import RunPaths
 from experiments.trainer import Trainer
@@ -386,7 +386,7 @@ def test_a_nan_that_the_loss_does_not_show_is_found_too(tmp_path, monkeypatch):
 
 
 def test_a_fault_in_the_code_is_a_failed_run_with_its_trace(tmp_path, monkeypatch):
-    monkeypatch.setattr(Session, "_log", lambda self, values: 1 / 0)
+    monkeypatch.setattr(Record, "write", lambda self, step, values: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         train(tmp_path, *SHORT)
     status = read(tmp_path / "status.json")

@@ -1,0 +1,59 @@
+"""What one run leaves behind while it trains: curves, log, checkpoints, and in the end its result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.gradients import GradientRecord
+from experiments.tracking import checkpoint
+from experiments.tracking.metrics import MetricsLog, last_values, read_metrics
+from experiments.tracking.run_folder import RunFolder
+from experiments.tracking.run_status import RUNNING
+from experiments.tracking.strict_json import write_json
+from experiments.tracking.tensorboard import CurveWriter
+
+
+class Record:
+    """The files of a claimed run folder; `step` is the last one that they hold."""
+
+    def __init__(self, folder: RunFolder, curves: CurveWriter, log: MetricsLog, step: int = 0) -> None:
+        self.folder, self.curves, self.log = folder, curves, log
+        self._logged_at = (time.monotonic(), step)
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Adds what was logged at a step."""
+        self.log.write(step, values)
+        (since, before), now = self._logged_at, time.monotonic()
+        self._logged_at = (now, step)
+        self.curves.scalars(step, {**values, "steps_per_second": (step - before) / max(now - since, 1e-9)})
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Puts the curves on the disk, then the checkpoint from which they go on."""
+        self.log.sync()
+        self.curves.flush()
+        checkpoint.save(self.folder.last_checkpoint, {"config_hash": self.folder.config_hash, **state})
+        self.folder.write_status(RUNNING)
+
+    def finish(
+        self, best: Mapping[str, float], model: Mapping[str, Any], engine: str, seen: GradientRecord, skipped: int
+    ) -> dict[str, Any]:
+        """Saves the best model and writes `result.json`."""
+        checkpoint.save(self.folder.best_checkpoint, {"model": dict(model), "step": best["step"]})
+        result = {
+            "metrics": last_values(read_metrics(self.folder.metrics)),
+            "best": dict(best),
+            "config_hash": self.folder.config_hash,
+            "engine": engine,
+            "never_trained": seen.never_trained,
+            "zero_gradient": seen.only_zero,
+            "skipped_steps": skipped,
+        }
+        write_json(self.folder.result, result)
+        return result
+
+    def close(self, success: bool | None) -> None:
+        """Closes the logs; None for a run that is to be resumed."""
+        self.curves.close(success)
+        self.log.close()
