@@ -1,0 +1,134 @@
+"""From the two records to what is wrong: the calls at which a parameter's gradient ends, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from torch import Tensor
+from torch.autograd.graph import Node
+
+from surrogates.diagnosis.backward import Backward, masks
+from surrogates.diagnosis.trace import Call, Trace, Value
+
+PRODUCTS = ("Mul", "Mm", "Mv", "Addmm", "Addmv", "Bmm", "Baddbmm", "Dot", "Convolution", "Linear", "Div")  # nodes
+
+
+@dataclass
+class Cause:
+    """A call and the parameters (bits) that it keeps from a gradient. `source` made the numbers that are to blame."""
+
+    kind: str  # cut, flattened, not finite, exception
+    call: Call
+    parameters: int
+    node: Node | None = None
+    output: Value | None = None  # of a cut: the result without a graph
+    source: Value | None = None
+    zero_times_infinity: bool = False
+
+
+@dataclass
+class Lineage:
+    """Which values depend on which parameters: by their numbers, and by the graph (bits)."""
+
+    trace: Trace
+    parameters: list[Tensor]
+    graph: dict[Node, int] = field(init=False)
+    numbers: dict[Value, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        nodes = [value.node for call in self.trace.calls for value in (*call.inputs, *call.outputs) if value.node]
+        self.graph = masks(nodes, self.parameters)
+        self.bits = {id(parameter): 1 << index for index, parameter in enumerate(self.parameters)}
+        for call in self.trace.calls:
+            mask = union(self.by_numbers(value) for value in call.inputs)
+            self.numbers.update(dict.fromkeys(call.outputs, mask))
+
+    def by_graph(self, value: Value) -> int:
+        """The parameters that a backward pass from this value reaches."""
+        if value.node is None:
+            return self.bits.get(id(value.tensor), 0)
+        return self.graph.get(value.node, 0)
+
+    def by_numbers(self, value: Value) -> int:
+        """The parameters that this value was computed from, with a graph or without."""
+        return self.numbers.get(value, 0) | self.by_graph(value)
+
+
+def cuts(lineage: Lineage, loss: Value | None, missing: int) -> list[Cause]:
+    """The calls that lost the graph of the missing parameters on the way to the loss, the latest on each way.
+
+    From the loss backwards, along values that depend on a parameter by their numbers only, to the first call that was
+    given a value with a graph to it.
+    """
+    wanted: dict[Value, int] = {} if loss is None else {loss: missing}
+    found: list[Cause] = []
+    for call in reversed(lineage.trace.calls):
+        for output in call.outputs:
+            lost = wanted.get(output, 0) & ~lineage.by_graph(output)
+            cut = lost & union(lineage.by_graph(value) for value in call.inputs)
+            if cut:
+                found.append(Cause("cut", call, cut, output=output))
+            for value in call.inputs if lost else ():
+                wanted[value] = wanted.get(value, 0) | lost
+    return found[::-1]
+
+
+def departures(lineage: Lineage, missing: int) -> list[Cause]:
+    """The calls that handed numbers made from the missing parameters to Python."""
+    calls = [call for call in lineage.trace.calls if call.leaves]
+    causes = [Cause("cut", c, missing & union(lineage.by_numbers(value) for value in c.inputs)) for c in calls]
+    return [cause for cause in causes if cause.parameters]
+
+
+def stops(lineage: Lineage, backward: Backward, graph: dict[Node, int], passed: str, affected: int) -> list[Cause]:
+    """The nodes that were given a gradient and passed on `none` or `zero` to the affected parameters."""
+    found: dict[Node, Cause] = {}
+    for passage in backward.passages:
+        hit = affected & graph[passage.following]
+        if hit and passage.passed == passed and not passage.given_zero:
+            cause = _cause("flattened" if passed == "zero" else "cut", passage.node, hit, lineage, found)
+            if passed == "zero" and passage.node.name().startswith(PRODUCTS):
+                factors = [value for value in cause.call.inputs if value.zero]
+                cause.source = origin(factors[0], lambda value: value.zero) if factors else None
+    return list(found.values())
+
+
+def explosions(lineage: Lineage, backward: Backward, graph: dict[Node, int], affected: int) -> list[Cause]:
+    """The nodes that made NaN or infinity of a finite gradient; of each parameter the first."""
+    found: dict[Node, Cause] = {}
+    for passage in backward.passages:
+        hit = affected & graph[passage.following]
+        if hit and passage.passed == "not finite" and passage.given_finite:
+            affected &= ~hit
+            cause = _cause("not finite", passage.node, hit, lineage, found)
+            cause.zero_times_infinity = passage.zero_times_infinity
+            broken = [value for value in cause.call.inputs if not value.finite]
+            cause.source = origin(broken[0], lambda value: not value.finite) if broken else None
+    return list(found.values())
+
+
+def origin(value: Value, has: Callable[[Value], bool]) -> Value:
+    """The earliest value with a property on a way back along values that all have it."""
+    while value.call is not None:
+        earlier = next((given for given in value.call.inputs if has(given)), None)
+        if earlier is None or earlier is value:
+            break
+        value = earlier
+    return value
+
+
+def union(bits: Iterable[int]) -> int:
+    """All bits together."""
+    total = 0
+    for mask in bits:
+        total |= mask
+    return total
+
+
+def _cause(kind: str, node: Node, hit: int, lineage: Lineage, found: dict[Node, Cause]) -> Cause:
+    if node not in found:
+        call = lineage.trace.owner(node)
+        found[node] = Cause(kind, call, 0, node=node)
+    found[node].parameters |= hit
+    return found[node]

@@ -1,0 +1,148 @@
+"""Why is my gradient None, zero or NaN?"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import Node
+from torch.nn.parameter import is_lazy
+
+from surrogates.diagnosis.backward import Backward, differentiate, masks, reachable
+from surrogates.diagnosis.causes import Cause, Lineage, cuts, departures, explosions, stops, union
+from surrogates.diagnosis.numbers import state
+from surrogates.diagnosis.place import Place, place_of
+from surrogates.diagnosis.reasons import finding, merged, raised
+from surrogates.diagnosis.report import Diagnosis
+from surrogates.diagnosis.trace import Trace, Value
+from surrogates.diagnosis.untouched import untouched
+
+
+def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagnosis:
+    """Which parameters get no gradient, one of exactly zero, or one with NaN or infinity; at which line, and why.
+
+    `batch` is a pair (inputs, target), the loss `loss_fn(model(inputs), target)`; or anything else, and the loss is
+    `loss_fn(model(batch))`. Inputs in a tuple or list are the model's arguments, in a dictionary its keyword arguments.
+    One forward and one backward pass are run, in the model's own mode. Parameters, their `.grad`, buffers, attributes
+    and the random generators are as before afterwards. An exception in a pass is part of the answer.
+
+    The operations seen are the calls of torch functions, Tensor methods and operators, and custom autograd Functions.
+    What a model computes inside torch.func transforms or TorchScript is one step without a line of its own.
+    Raises TypeError for a model that is no module, a loss that can't be called, ValueError for parameters that have no
+    shape yet (lazy modules).
+    """
+    _check(model, loss_fn)
+    trace = Trace(model, _forward.__code__)
+    with untouched(model), torch.inference_mode(False), torch.enable_grad(), _eager():
+        try:
+            with trace:
+                loss = _forward(model, loss_fn, batch)
+        except Exception as error:
+            return _failed_forward(model, trace, error)
+        return _examine(model, trace, loss)
+
+
+def _forward(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Any:
+    """The loss. No frame above this one is looked at for a line of the model's."""
+    pair = isinstance(batch, (tuple, list)) and len(batch) == 2
+    inputs, rest = (batch[0], batch[1:]) if pair else (batch, ())
+    if isinstance(inputs, dict):
+        return loss_fn(model(**inputs), *rest)
+    if isinstance(inputs, (tuple, list)):
+        return loss_fn(model(*inputs), *rest)
+    return loss_fn(model(inputs), *rest)
+
+
+def _examine(model: nn.Module, trace: Trace, loss: Any) -> Diagnosis:
+    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    lineage = Lineage(trace, list(trained.values()))
+    value = trace.value(loss, Place()) if isinstance(loss, Tensor) else None
+    number = loss.item() if isinstance(loss, Tensor) and loss.numel() == 1 and not loss.is_complex() else None
+    backward, graph = Backward([None] * len(trained)), dict[Node, int]()
+    if value is not None and value.tensor.requires_grad:
+        backward, graph = differentiate(loss, lineage.parameters), masks(reachable(loss.grad_fn), lineage.parameters)
+    if backward.error is not None:
+        return _failed_backward(model, trace, backward, loss)
+    states = {name: state(g) for name, g in zip(trained, backward.gradients, strict=True)}
+    causes = _causes(lineage, value, backward, graph, states)
+    _excuse(states, lineage, value, causes)
+    findings = (finding(cause, _names(cause.parameters, trained)) for cause in causes)
+    frozen = {name: "frozen" for name, _ in model.named_parameters()}
+    return Diagnosis(_outcome(states), frozen | states, merged(findings), number)
+
+
+def _causes(
+    lineage: Lineage, loss: Value | None, backward: Backward, graph: dict[Node, int], states: dict[str, str]
+) -> list[Cause]:
+    none, zero, broken = (_bits(states, *kinds) for kinds in (("none",), ("zero",), ("nan", "inf")))
+    reached = 0 if loss is None else lineage.by_numbers(loss)
+    return [
+        *explosions(lineage, backward, graph, broken),
+        *cuts(lineage, loss, none),
+        *departures(lineage, none & ~reached),
+        *stops(lineage, backward, graph, "none", none),
+        *stops(lineage, backward, graph, "zero", zero),
+    ]
+
+
+def _excuse(states: dict[str, str], lineage: Lineage, loss: Value | None, causes: list[Cause]) -> None:
+    """A parameter from which neither the loss nor a number in Python was computed is not used: no problem."""
+    used = (0 if loss is None else lineage.by_numbers(loss)) | union(cause.parameters for cause in causes)
+    for index, (name, held) in enumerate(states.items()):
+        if held == "none" and not used >> index & 1:
+            states[name] = "unused"
+
+
+def _outcome(states: dict[str, str]) -> str:
+    outcomes = {"no graph": ("none",), "not finite": ("nan", "inf"), "zero gradient": ("zero",)}
+    return next((word for word, kinds in outcomes.items() if _bits(states, *kinds)), "healthy")
+
+
+def _failed_forward(model: nn.Module, trace: Trace, error: Exception) -> Diagnosis:
+    """The line that raised, and the calls that made its inputs of a type without a graph."""
+    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    lineage = Lineage(trace, list(trained.values()))
+    given = [] if trace.running is None else [v for v in trace.running.inputs if not v.tensor.is_floating_point()]
+    causes = [cause for value in given for cause in cuts(lineage, value, lineage.by_numbers(value))]
+    found = raised(error, trace.running, trace.running.place if trace.running else place_of(error))
+    findings = [found, *(finding(cause, _names(cause.parameters, trained)) for cause in causes)]
+    return Diagnosis("exception", _unknown(model), merged(findings), error=error)
+
+
+def _failed_backward(model: nn.Module, trace: Trace, backward: Backward, loss: Tensor) -> Diagnosis:
+    assert backward.error is not None
+    call = None if backward.failed is None else trace.owner(backward.failed)
+    found = raised(backward.error, call, call.place if call else Place(), tuple(loss.shape))
+    return Diagnosis("exception", _unknown(model), (found,), error=backward.error)
+
+
+def _unknown(model: nn.Module) -> dict[str, str]:
+    return {name: "unknown" if p.requires_grad else "frozen" for name, p in model.named_parameters()}
+
+
+def _bits(states: dict[str, str], *kinds: str) -> int:
+    return sum(1 << index for index, held in enumerate(states.values()) if held in kinds)
+
+
+def _names(bits: int, parameters: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for index, name in enumerate(parameters) if bits >> index & 1)
+
+
+def _check(model: nn.Module, loss_fn: Callable[..., Any]) -> None:
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+    if not callable(loss_fn):
+        raise TypeError(f"loss_fn must be callable, got {type(loss_fn).__name__}; diagnose(model, loss_fn, batch)")
+    if lazy := [name for name, parameter in model.named_parameters() if is_lazy(parameter)]:
+        raise ValueError(f"run the model once first: these parameters have no shape yet: {', '.join(lazy)}")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ValueError("no parameter of the model requires a gradient: there are none, or all are frozen")
+
+
+def _eager() -> Any:
+    """Compiled parts run as they were written; a process that has not compiled anything need not load the compiler."""
+    return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else contextlib.nullcontext()

@@ -1,0 +1,79 @@
+"""Where in a program a tensor operation was called: the line outside torch and this library, and the module."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+
+import torch
+from torch import nn
+
+import surrogates
+
+SKIPPED = (*torch.__path__, *surrogates.__path__, "<frozen ", "<string>")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a file, the function it is in, and the innermost module of the model that was running there.
+
+    `file` is None where the whole way from the model's call to the operation lies in torch and in this library, as in
+    an `nn.Sequential` of torch's own modules; `module` is None outside the model's modules, as in the loss.
+    """
+
+    file: str | None = None
+    line: int = 0
+    function: str = ""
+    module: str | None = None
+    layer: nn.Module | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def code(self) -> str:
+        """The line's text, empty where its file can't be read."""
+        return linecache.getline(self.file, self.line).strip() if self.file else ""
+
+    @property
+    def owner(self) -> str:
+        """The module in words."""
+        if self.layer is None:
+            return "outside the model's modules"
+        kind = type(self.layer).__name__
+        return f"in module '{self.module}' ({kind})" if self.module else f"in the model ({kind})"
+
+
+def place(names: dict[nn.Module, str], boundary: CodeType) -> Place:
+    """The place of the operation that is being called, not looking beyond the frame that runs `boundary`."""
+    frame: FrameType | None = sys._getframe(1)
+    line: FrameType | None = None
+    layer: nn.Module | None = None
+    while frame is not None and frame.f_code is not boundary and (line is None or layer is None):
+        if line is None and not frame.f_code.co_filename.startswith(SKIPPED):
+            line = frame
+        layer = _module(frame, names) if layer is None else layer
+        frame = frame.f_back
+    name = None if layer is None else names[layer]
+    if line is None:
+        return Place(module=name, layer=layer)
+    return Place(line.f_code.co_filename, line.f_lineno, line.f_code.co_name, name, layer)
+
+
+def place_of(error: BaseException) -> Place:
+    """The last line of the error's traceback outside torch and this library."""
+    found = Place()
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith(SKIPPED):
+            found = Place(code.co_filename, trace.tb_lineno, code.co_name)
+        trace = trace.tb_next
+    return found
+
+
+def _module(frame: FrameType, names: dict[nn.Module, str]) -> nn.Module | None:
+    """The module whose method the frame runs, if it is one of the model's."""
+    if not frame.f_code.co_argcount:
+        return None
+    owner = frame.f_locals.get(frame.f_code.co_varnames[0])
+    return owner if isinstance(owner, nn.Module) and owner in names else None

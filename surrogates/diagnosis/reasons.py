@@ -1,0 +1,118 @@
+"""A cause in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from torch.autograd.function import BackwardCFunction
+
+from surrogates.diagnosis.causes import Cause
+from surrogates.diagnosis.place import Place
+from surrogates.diagnosis.remedies import Remedy, always_flat, remedies, remedy
+from surrogates.diagnosis.report import Finding
+from surrogates.diagnosis.trace import Call, Value
+from surrogates.hard_layer import HardLayer
+
+WITHOUT_GRAPH = ("detach", "data")
+
+
+def finding(cause: Cause, parameters: tuple[str, ...]) -> Finding:
+    """What is reported of a cause; its place is the source's if an earlier call made the numbers that are to blame."""
+    operation = _operation(cause)
+    words = {"cut": _cut, "flattened": _flattened, "not finite": _not_finite}[cause.kind](cause, operation)
+    source = cause.source.call if cause.source else None
+    if source is not None:
+        return Finding(cause.kind, source.name, source.place, parameters, words, _offers(cause.kind, source, None))
+    offers = _offers(cause.kind, cause.call, cause.output, operation)
+    return Finding(cause.kind, operation, cause.call.place, parameters, words, offers)
+
+
+def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """One finding for an operation at a line, with all its parameters and reasons."""
+    found: dict[tuple[str, str, Place], Finding] = {}
+    for new in findings:
+        key = (new.kind, new.operation, new.place)
+        if old := found.get(key):
+            reason = old.reason if new.reason in old.reason else f"{old.reason}; {new.reason}"
+            names = tuple(dict.fromkeys(old.parameters + new.parameters))
+            new = replace(old, parameters=names, reason=reason)
+        found[key] = new
+    return tuple(found.values())
+
+
+def _offers(kind: str, call: Call, output: Value | None, operation: str | None = None) -> tuple[Remedy, ...]:
+    if kind == "not finite":
+        return ()
+    if isinstance(call.place.layer, HardLayer):
+        return (remedy(call.place.layer.op),)
+    return remedies(operation or call.name, output is not None and not output.tensor.is_floating_point())
+
+
+def raised(error: Exception, call: Call | None, place: Place, loss_shape: tuple[int, ...] | None = None) -> Finding:
+    """What is reported of an exception."""
+    words = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    if loss_shape:
+        words += f". The loss has the shape {loss_shape}: take its .mean() or .sum(), or weigh it by a vector"
+    offers: tuple[Remedy, ...] = remedies(call.name) if call and "not implemented" in str(error) else ()
+    operation = call.name if call else "backward" if loss_shape else "outside torch"
+    return Finding("exception", operation, place, (), words, offers)
+
+
+def _operation(cause: Cause) -> str:
+    layer = cause.call.place.layer
+    if isinstance(layer, HardLayer):
+        return f"{type(layer.op).__name__} under {type(layer.strategy).__name__}"
+    if isinstance(cause.node, BackwardCFunction):
+        return str(cause.node.name()).removesuffix("Backward")
+    return cause.call.name
+
+
+def _cut(cause: Cause, operation: str) -> str:
+    if cause.node is not None:
+        return f"the backward of {operation} returns no gradient for an input that needs one"
+    if cause.call.leaves:
+        return f"{operation} hands the numbers to Python: what is computed from them there has no graph"
+    if operation in WITHOUT_GRAPH:
+        return (
+            f"{operation} gives the value without its graph; for a value with another's derivative: "
+            "surrogates.graft(value, carrier)"
+        )
+    if cause.output is not None and not cause.output.tensor.is_floating_point():
+        kind = str(cause.output.tensor.dtype).removeprefix("torch.")
+        return f"the result of {operation} that is used is of type {kind}, which has no graph: not zero, none at all"
+    if cause.output is not None and cause.output.tensor.is_leaf and cause.output.tensor.requires_grad:
+        return f"{operation} makes a leaf of its own of the numbers, at which the graph ends"
+    if not cause.call.recording:
+        return "the gradient mode is off here (torch.no_grad or inference_mode): move this out of the block"
+    return f"torch gives this result of {operation} no graph"
+
+
+def _flattened(cause: Cause, operation: str) -> str:
+    if cause.source is not None:
+        return f"{operation} multiplies the gradient by numbers that are all zero: {_made(cause.source)}"
+    flat = always_flat(operation)
+    if flat:
+        return f"{operation} has a graph, and its derivative is zero almost everywhere, on any batch"
+    if flat is not None:
+        return f"the derivative of {operation} is zero on all of this batch: it is saturated, or off"
+    return f"the gradient that arrives is not zero, the one that {operation} passes on is zero everywhere"
+
+
+def _not_finite(cause: Cause, operation: str) -> str:
+    if cause.source is not None:
+        return f"{operation} is given numbers that are not finite: {_made(cause.source)}"
+    if cause.zero_times_infinity:
+        return (
+            f"the gradient that arrives is 0, and the derivative of {operation} is not finite: 0 * inf is NaN. Choose "
+            f"the numbers before {operation}, not after it: {operation} of torch.where(safe, x, 1), then torch.where"
+        )
+    return f"the gradient that arrives is finite, the derivative of {operation} is not"
+
+
+def _made(source: Value) -> str:
+    if source.parameter is not None:
+        return f"the parameter {source.parameter}"
+    if source.call is None:
+        return "an input, a buffer or a constant"
+    return f"those that {source.call.name} made"

@@ -1,0 +1,107 @@
+"""What this library has instead of a torch operation: found by name among the ops, and by what each declares."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import TypeVar
+
+import torch
+
+import surrogates.ops
+import surrogates.strategies
+from surrogates.core import EmptyCell, Op, Strategy
+
+Kind = TypeVar("Kind")
+
+# Where torch's name is not the op's; stems of modules in surrogates/ops, those that exist are taken.
+STEMS = {
+    **dict.fromkeys(("gt", "ge", "lt", "le", "eq", "ne", "nonzero"), ("compare", "threshold", "where")),
+    **dict.fromkeys(("long", "int", "short", "char", "byte", "to", "type"), ("trunc", "round")),
+    **dict.fromkeys(("__floordiv__", "__rfloordiv__", "floor_divide"), ("floor",)),
+    **dict.fromkeys(("bucketize", "searchsorted", "digitize"), ("floor", "lookup")),
+    **dict.fromkeys(("histc", "histogram", "bincount"), ("histogram",)),
+    **dict.fromkeys(("clip", "hardtanh", "relu6", "clamp_min", "clamp_max"), ("clamp",)),
+    **dict.fromkeys(("topk",), ("top_k_mask", "top_k")),
+    **dict.fromkeys(("kthvalue", "nanmedian"), ("median", "quantile")),
+    **dict.fromkeys(("sort", "argsort", "msort"), ("permutation", "rank", "sort")),
+    **dict.fromkeys(("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"), ("quantize",)),
+    "amax": ("max",),
+    "amin": ("min",),
+    "one_hot": ("argmax",),
+    "sgn": ("sign",),
+    "absolute": ("abs",),
+    "fix": ("trunc",),
+    "div": ("floor", "trunc"),
+}
+INDICES_OF = {"max": "argmax", "min": "argmin"}  # of their two results the one without a graph
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """An op, and the strategies under which it exists and has another derivative than torch's."""
+
+    op: type[Op]
+    strategies: tuple[type[Strategy], ...]
+
+    def __str__(self) -> str:
+        names = ", ".join(strategy.__name__ for strategy in self.strategies)
+        return f"{self.op.__module__}.{self.op.__name__} with {names}"
+
+
+def remedies(name: str, indices: bool = False) -> tuple[Remedy, ...]:
+    """The ops that stand for a torch operation, each with its strategies; `indices`: its integer result was used."""
+    if indices:
+        name = INDICES_OF.get(name, name)
+    found = _members(surrogates.ops, Op)
+    stems = (name,) if name in found else STEMS.get(name, ())
+    offers = (remedy(found[stem]()) for stem in stems if stem in found)
+    return tuple(offer for offer in offers if offer.strategies)
+
+
+def remedy(op: Op) -> Remedy:
+    """The strategies that an op takes by what it declares, without the one that is torch's own derivative."""
+    classes = _members(surrogates.strategies, Strategy)
+    return Remedy(type(op), tuple(c for stem, c in classes.items() if stem != "subgradient" and _exists(c(), op)))
+
+
+def always_flat(name: str) -> bool | None:
+    """Whether the named op's derivative is 0 almost everywhere; None if this library has no such elementwise op."""
+    cls = _members(surrogates.ops, Op).get(name)
+    if cls is None or not cls.elementwise:
+        return None
+    op = cls()
+    count = len(inspect.signature(op.hard).parameters)
+    x = [torch.linspace(-3.17, 2.71, 101).roll(7 * i).requires_grad_() for i in range(count)]
+    with torch.enable_grad():
+        derivatives = torch.autograd.grad(op.subgradient(*x, rule=op.rules[0]).sum(), x)
+    return not any(bool(d.any()) for d in derivatives)
+
+
+def _exists(strategy: Strategy, op: Op) -> bool:
+    try:
+        strategy.check(op)
+    except EmptyCell:
+        return False
+    return True
+
+
+@cache
+def _members(package: ModuleType, base: type[Kind]) -> dict[str, type[Kind]]:
+    """The classes of a package by the stem of the module that defines them, shared bases left out."""
+    found = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        source = importlib.import_module(f"{package.__name__}.{module.name}")
+        own = [c for c in vars(source).values() if inspect.isclass(c) and c.__module__ == source.__name__]
+        for member in own:
+            if issubclass(member, base) and (not issubclass(member, Strategy) or _complete(member)):
+                found[module.name] = member
+    return found
+
+
+def _complete(cls: type[Strategy]) -> bool:
+    return cls.combine is not Strategy.combine and cls.check is not Strategy.check

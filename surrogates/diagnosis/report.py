@@ -1,0 +1,122 @@
+"""What a diagnosis says: fields, and a text of 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from surrogates.diagnosis.place import Place
+from surrogates.diagnosis.remedies import Remedy
+
+WIDTH = 80
+STATES = {
+    "none": "no gradient (None)",
+    "zero": "exactly zero",
+    "nan": "NaN",
+    "inf": "infinite",
+    "unused": "not used by the loss",
+    "frozen": "frozen",
+    "unknown": "not known",
+    "finite": "finite",
+}
+PROBLEMS = ("none", "zero", "nan", "inf")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One operation that keeps gradients from parameters.
+
+    `kind`: `cut` (no graph from here on), `flattened` (a graph, and a derivative of zero), `not finite` (NaN or
+    infinity arises here) or `exception`.
+    """
+
+    kind: str
+    operation: str
+    place: Place
+    parameters: tuple[str, ...]
+    reason: str
+    remedies: tuple[Remedy, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield _cropped(f"{self.kind}: {self.operation}")
+        if self.place.file:
+            yield _cropped(f"    {_short(self.place.file)}:{self.place.line}, in {self.place.function}")
+            yield _cropped(f"        {self.place.code}")
+        yield from _wrapped(self.place.owner)
+        yield from _wrapped(self.reason)
+        if self.parameters:
+            yield from _wrapped("parameters: " + ", ".join(self.parameters))
+        for index, remedy in enumerate(self.remedies):
+            yield from _wrapped(("instead: " if index == 0 else "or: ") + str(remedy))
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why gradients are missing, zero or not finite.
+
+    `outcome`: `healthy`, `exception`, `no graph` (some parameter's gradient is None), `not finite` or `zero gradient`,
+    the first of these that holds. `parameters`: of each its state, `finite`, `none`, `zero`, `nan`, `inf`, `frozen`
+    (requires_grad is False), `unused` (the loss was not computed from it), or `unknown` after an exception. `loss`: its
+    value, None if there is none. `error`: the exception.
+    """
+
+    outcome: str
+    parameters: dict[str, str]
+    findings: tuple[Finding, ...] = ()
+    loss: float | None = None
+    error: Exception | None = None
+
+    @property
+    def healthy(self) -> bool:
+        """Whether every parameter that the loss uses, frozen ones apart, has a finite gradient that is not zero."""
+        return self.outcome == "healthy"
+
+    def named(self, state: str) -> tuple[str, ...]:
+        """The parameters of a state."""
+        return tuple(name for name, held in self.parameters.items() if held == state)
+
+    def __str__(self) -> str:
+        lines = [*_wrapped(self._headline(), indent=0), ""]
+        for state, words in STATES.items():
+            if names := self.named(state):
+                shown = ", ".join(names) if state != "finite" or len(names) < 4 else f"{len(names)} parameters"
+                lines += textwrap.wrap(f"{words:<22}{shown}", WIDTH, subsequent_indent=" " * 22)
+        for index, finding in enumerate(self.findings, 1):
+            lines += ["", f"{index}. {finding}"]
+        if any(finding.remedies for finding in self.findings):
+            lines += ["", "As a function: strategy()(op(), x).", "As a module: surrogates.HardLayer(op(), strategy())."]
+        return "\n".join(lines)
+
+    def _headline(self) -> str:
+        at = "" if self.loss is None else f" (loss {self.loss:.4g})"
+        if self.healthy:
+            return f"healthy: every parameter that is trained and used has a gradient{at}"
+        if self.error is not None:
+            return f"exception: {type(self.error).__name__}: {str(self.error).strip().splitlines()[0]}"
+        bad = sum(state in PROBLEMS for state in self.parameters.values())
+        return f"{self.outcome}: {bad} of {len(self.parameters)} parameters get no usable gradient{at}"
+
+
+def _wrapped(text: str, indent: int = 4) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
+        break_on_hyphens=False,
+    )
+
+
+def _short(file: str) -> str:
+    """The path from the working directory if it lies below."""
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
+
+
+def _cropped(line: str) -> str:
+    return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."

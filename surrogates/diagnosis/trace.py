@@ -1,0 +1,162 @@
+"""A record of the operations of a forward pass: what each was given and returned, and what autograd made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import Node
+from torch.overrides import TorchFunctionMode
+
+from surrogates.diagnosis.numbers import is_finite, is_zero
+from surrogates.diagnosis.place import Place, place
+
+# Conversions that hand a tensor's numbers to Python, where no graph follows them.
+LEAVING = frozenset(("item", "tolist", "numpy", "equal", "allclose", "is_nonzero")) | frozenset(
+    ("__float__", "__int__", "__bool__", "__index__", "__complex__", "__array__")
+)
+
+
+@dataclass(eq=False)
+class Value:
+    """A tensor between two changes in place. Holding it keeps its identity from being used again."""
+
+    tensor: Tensor
+    call: Call | None = None  # what returned it; None for parameters, data and constants
+    node: Node | None = None
+    parameter: str | None = None
+    zero: bool = False  # everywhere
+    finite: bool = True
+
+
+@dataclass(eq=False)
+class Call:
+    """One operation."""
+
+    name: str
+    place: Place
+    inputs: list[Value]
+    recording: bool  # the gradient mode
+    outputs: list[Value] = field(default_factory=list)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it hands numbers to Python."""
+        return self.name in LEAVING
+
+
+class Trace(TorchFunctionMode):
+    """Records the calls of torch functions, Tensor methods and operators while it is active; changes none of them."""
+
+    def __init__(self, model: nn.Module, boundary: CodeType) -> None:
+        super().__init__()
+        self.names = {module: name for name, module in model.named_modules()}
+        self.boundary = boundary
+        self.calls: list[Call] = []
+        self.running: Call | None = None  # the call that is being made; after an exception, the one that raised it
+        self.owners: dict[Node, Call] = {}
+        self.values: dict[int, Value] = {}
+        self.memory: dict[int, Value] = {}
+        for name, parameter in model.named_parameters():
+            self._keep(Value(parameter, parameter=name, zero=is_zero(parameter), finite=is_finite(parameter)))
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Runs the function as it is and records it."""
+        kwargs = kwargs or {}
+        given = list(tensors((args, kwargs)))
+        if not given or any(map(torch._C._functorch.is_functorch_wrapped_tensor, given)):
+            return func(*args, **kwargs)
+        call = Call(_name(func), place(self.names, self.boundary), [], torch.is_grad_enabled())
+        call.inputs = [self.value(tensor, call.place) for tensor in given]
+        self.running = call
+        versions = [_version(tensor) for tensor in given]
+        result = func(*args, **kwargs)
+        self.running = None
+        changed = [t for t, before in zip(given, versions, strict=True) if _version(t) != before]
+        bases = [t._base for t in changed if t._base is not None]
+        returned = [] if _ignores_values(call.name) else [*tensors(result), *changed, *bases]
+        if returned or call.leaves:
+            self._record(call, returned)
+        return result
+
+    def value(self, tensor: Tensor, at: Place) -> Value:
+        """What is known of a tensor, which may have got its graph, or come to be, where this mode does not see."""
+        known = self.values.get(id(tensor))
+        if known is None:
+            source = None if tensor.grad_fn is not None else self.memory.get(_address(tensor))
+            known = self._keep(Value(tensor, zero=is_zero(tensor), finite=is_finite(tensor)))
+            if source is not None:  # wrapped as a Parameter, or back from numpy
+                call = Call(type(tensor).__name__, at, [source], recording=True)
+                self._record(call, [tensor])
+                known = self.values[id(tensor)]
+        if tensor.grad_fn is not None and tensor.grad_fn is not known.node:  # a custom Function's output, or a view
+            known.node = tensor.grad_fn
+            self._own(known.node, known.call or Call(known.node.name(), at, [], recording=True))
+        return known
+
+    def owner(self, node: Node) -> Call:
+        """The call that made a node of the graph; of a node made out of sight its name is all that is known."""
+        return self.owners.get(node) or Call(node.name(), Place(), [], recording=True)
+
+    def _record(self, call: Call, returned: list[Tensor]) -> None:
+        self.calls.append(call)
+        for tensor in {id(t): t for t in returned}.values():
+            value = Value(tensor, call, tensor.grad_fn, zero=is_zero(tensor), finite=is_finite(tensor))
+            call.outputs.append(self._keep(value))
+            if value.node is not None:
+                self._own(value.node, call)
+
+    def _keep(self, value: Value) -> Value:
+        self.values[id(value.tensor)] = value
+        address = _address(value.tensor)
+        if address:
+            self.memory[address] = value
+        return value
+
+    def _own(self, node: Node, call: Call) -> None:
+        """The graph from a node back to what is already known belongs to this call."""
+        pending = [node]
+        while pending:
+            node = pending.pop()
+            if node in self.owners or hasattr(node, "variable"):
+                continue
+            self.owners[node] = call
+            pending.extend(following for following, _ in node.next_functions if following is not None)
+
+
+def tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors in nested tuples, lists and dictionaries."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from tensors(part)
+    elif isinstance(value, dict):
+        yield from tensors(list(value.values()))
+
+
+def _name(func: Callable[..., Any]) -> str:
+    """`round` for torch.round, Tensor.round and Tensor.round_; `data` for the attribute."""
+    name = str(getattr(func, "__name__", func))
+    if name in ("__get__", "__set__"):  # a property's
+        name = str(getattr(getattr(func, "__self__", None), "__name__", name))
+    return name if name.endswith("__") else name.partition(".")[0].rstrip("_")
+
+
+def _ignores_values(name: str) -> bool:
+    """Whether a function's result depends on the shape and type of a tensor only."""
+    return name.endswith("_like") or (name.startswith("new_") and name != "new_tensor") or name == "grad"
+
+
+def _version(tensor: Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _address(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr() if tensor.layout == torch.strided and tensor.device.type != "meta" else 0
