@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from experiments.parameter_names import trained
+
 
 def norms(tensors: list[Tensor]) -> Tensor:
     """2-norms of tensors of any dtype, device or layout, stacked on the first one's device.
@@ -49,8 +51,7 @@ class GradientRecord:
     @classmethod
     def of(cls, model: nn.Module) -> GradientRecord:
         """A record in which nothing has happened yet."""
-        names = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-        return cls(set(names), set(names))
+        return cls(set(trained(model)), set(trained(model)))
 
     def update(self, by_parameter: Mapping[str, float]) -> None:
         """Takes in one step's norms."""

@@ -6,7 +6,8 @@ import hashlib
 import math
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 
 def stream(name: str, seed: int) -> torch.Generator:
@@ -21,6 +22,14 @@ def initialise(model: nn.Module, seed: int) -> None:
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
             bound = 1 / math.sqrt(module.weight[0].numel())
-            nn.init.uniform_(module.weight, -bound, bound, generator=generator)
+            nn.init.uniform_(_trained_weight(module), -bound, bound, generator=generator)
             if module.bias is not None:
                 nn.init.uniform_(module.bias, -bound, bound, generator=generator)
+
+
+def _trained_weight(layer: nn.Module) -> Tensor:
+    """The weight that training changes, which is not the one that the layer applies if that is parametrized."""
+    parametrized = parametrize.is_parametrized(layer, "weight")
+    weight = layer.parametrizations.weight.original if parametrized else layer.weight  # type: ignore[union-attr]
+    assert isinstance(weight, Tensor)
+    return weight

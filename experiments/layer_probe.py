@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from experiments.parameter_names import readable
 from surrogates import hard_layers, mode
 
 
@@ -17,12 +18,13 @@ class LayerProbe:
 
     `grad_out_norm` is the norm of the loss's gradient at a layer's output, `grad_in_norm` at its input, after the op;
     `zero_gradient_fraction` the share of inputs whose gradient is exactly 0; `saturated_fraction` the share of inputs
-    outside the op's range, where it has one.
+    outside the op's range, where it has one. Of a layer that is applied several times in a step all applications count
+    together.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self.layers = hard_layers(model)
-        self._seen: dict[str, tuple[Tensor, Tensor]] = {}
+        self.layers = {readable(name): layer for name, layer in hard_layers(model).items()}
+        self._seen: dict[str, list[tuple[Tensor, Tensor]]] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -40,50 +42,51 @@ class LayerProbe:
             for tensor in (inputs[0], output):
                 if tensor.requires_grad:
                     tensor.retain_grad()
-            self._seen[name] = (inputs[0], output)
+            self._seen.setdefault(name, []).append((inputs[0], output))
 
         return record
 
     def measure(self, scale: float = 1.0) -> tuple[list[str], list[Tensor]]:
         """Tags and 0-d tensors of the step that was watched; gradients are divided by `scale`."""
         tags, values = [], []
-        for name, (given, output) in self._seen.items():
+        for name, calls in self._seen.items():
+            given, output = zip(*calls, strict=True)
             measured = {
                 "grad_in_norm": _norm(given) / scale,
                 "grad_out_norm": _norm(output) / scale,
                 "zero_gradient_fraction": _zero_fraction(given),
             }
-            saturated = self.layers[name].op.saturated(given.detach())
-            if saturated is not None:
-                measured["saturated_fraction"] = saturated.double().mean()
+            saturated = [self.layers[name].op.saturated(tensor.detach()) for tensor in given]
+            outside = [mask.double().mean() for mask in saturated if mask is not None]
+            if outside:
+                measured["saturated_fraction"] = torch.stack(outside).mean()
             tags += [f"op/{name}/{key}" for key in measured]
             values += list(measured.values())
         self._seen.clear()
         return tags, values
 
 
-def _norm(tensor: Tensor) -> Tensor:
-    """The norm of a tensor's gradient, 0 without one."""
-    if tensor.grad is None:
-        return torch.zeros((), dtype=torch.float64, device=tensor.device)
-    norm: Tensor = torch.linalg.vector_norm(tensor.grad, dtype=torch.float64)
+def _norm(tensors: tuple[Tensor, ...]) -> Tensor:
+    """The norm of the tensors' gradients together; one without a gradient counts as 0."""
+    none = torch.zeros((), dtype=torch.float64, device=tensors[0].device)
+    norms = [none if t.grad is None else torch.linalg.vector_norm(t.grad, dtype=torch.float64) for t in tensors]
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(norms))
     return norm
 
 
-def _zero_fraction(tensor: Tensor) -> Tensor:
-    """The share of a tensor's numbers whose gradient is 0, all of them without one."""
-    if tensor.grad is None:
-        return torch.ones((), dtype=torch.float64, device=tensor.device)
-    return (tensor.grad == 0).double().mean()
+def _zero_fraction(tensors: tuple[Tensor, ...]) -> Tensor:
+    """The share of the tensors' numbers whose gradient is 0, all of them without one."""
+    none = torch.ones((), dtype=torch.float64, device=tensors[0].device)
+    return torch.stack([none if t.grad is None else (t.grad == 0).double().mean() for t in tensors]).mean()
 
 
 def hard_outputs(model: nn.Module, x: Tensor) -> dict[str, Tensor]:
-    """The hard outputs of every hard layer for a batch, without gradients and in evaluation; changes nothing."""
-    outputs: dict[str, Tensor] = {}
+    """All hard outputs of every hard layer for a batch, without gradients and in evaluation; changes nothing."""
+    outputs: dict[str, list[Tensor]] = {}
     was_training = model.training
 
     def keep(name: str) -> Any:
-        return lambda module, inputs, output: outputs.__setitem__(name, output.detach())
+        return lambda module, inputs, output: outputs.setdefault(readable(name), []).append(output.detach())
 
     hooks = [layer.register_forward_hook(keep(name)) for name, layer in hard_layers(model).items()]
     model.eval()  # batch norm must not learn from these samples
@@ -94,7 +97,7 @@ def hard_outputs(model: nn.Module, x: Tensor) -> dict[str, Tensor]:
         model.train(was_training)
         for hook in hooks:
             hook.remove()
-    return outputs
+    return {name: torch.cat([output.flatten() for output in calls]) for name, calls in outputs.items()}
 
 
 def flip_rates(before: dict[str, Tensor], now: dict[str, Tensor]) -> dict[str, float]:

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from experiments.parameter_names import readable
+
 LARGEST = 2.0**64  # a norm whose square overflows float32
 
 
@@ -65,7 +67,7 @@ def first_bad_layer(model: nn.Module, x: Tensor) -> str | None:
     def look(name: str) -> Any:
         def hook(module: nn.Module, inputs: Any, output: Any) -> None:
             if isinstance(output, Tensor) and not is_finite(output):
-                found.append(name)
+                found.append(readable(name))
 
         return hook
 

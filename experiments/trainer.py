@@ -17,6 +17,7 @@ from experiments.interval import Interval
 from experiments.layer_probe import LayerProbe
 from experiments.nonfinite import Diverged, diagnosis, is_finite
 from experiments.optimizers.optimizer import Optimizer
+from experiments.parameter_names import trained
 from experiments.settings import Settings
 from surrogates import anneal, hard_layers, key_noise
 
@@ -31,7 +32,7 @@ class Trainer:
 
     def __init__(self, model: nn.Module, optimizer: Optimizer, settings: Settings, data: Dataset) -> None:
         self.model, self.settings, self.data = model, settings, data
-        self.parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self.parameters = trained(model)
         self.policy = optimizer
         self.optimizer = optimizer.build(self.parameters.values())
         self.device = torch.device(settings.device).type

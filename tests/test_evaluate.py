@@ -21,6 +21,7 @@ KINDS = {
     "smooth": ("strategy=smooth", "model.batch_norm=true"),
     "rewrite": ("strategy=rewrite", "component=floor", "model=cnn"),
     "learned": ("component.range=learned_step", "strategy=ste", "precision=float64"),
+    "weights": ("component=quantized_weight", "component.scale=learned", "component.grid=affine"),
     "signals": ("data=mnist1d", "component=hard_gate"),
     "unused": ("strategy=ste", "strategy.temperature=0.5", "strategy.kernel=null"),
 }

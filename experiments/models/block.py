@@ -14,7 +14,8 @@ class Block(nn.Module):
 
     `layer(outputs)` makes a branch's layer, `norm(outputs)` its batch norm or None; `inputs` is how many numbers one
     pre-activation sees.
-    Raises ValueError if a branch needs more pre-activations for one activation than there are inputs.
+    Raises ValueError if a branch needs more pre-activations for one activation than there are inputs, and what the
+    component raises for this width or these layers.
     """
 
     def __init__(
@@ -26,6 +27,7 @@ class Block(nn.Module):
         norm: Callable[[int], nn.Module] | None,
     ) -> None:
         super().__init__()
+        component.check_width(width)
         self.branches = tuple(component.branches)
         for branch, fan_in in component.branches.items():
             if fan_in > inputs:
@@ -33,7 +35,9 @@ class Block(nn.Module):
                     f"component.k={fan_in} is larger than the {inputs} inputs of a unit; choose a smaller k"
                 )
             outputs = fan_in * width
-            self.add_module(branch, layer(outputs))
+            made = layer(outputs)
+            component.prepare(made)
+            self.add_module(branch, made)
             if norm is not None:
                 self.add_module(f"{branch}_norm", norm(outputs))
         self.normalised = norm is not None

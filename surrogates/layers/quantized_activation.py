@@ -10,10 +10,10 @@ from surrogates.component import Component
 from surrogates.core import Strategy, graft, in_float32, passing
 from surrogates.hard_layer import HardLayer
 from surrogates.ops.quantize import Quantize
+from surrogates.scales import SMALLEST, positive, with_lsq_gradient
 
 Range = Literal["fixed", "learned_step", "learned_clip"]
 RANGES = get_args(Range)
-SMALLEST = 1e-6  # a learned step or clip never acts below this
 
 
 class QuantizedActivation(Component):
@@ -48,6 +48,8 @@ class QuantizedActivation(Component):
         if range != "fixed" and low != 0.0:
             raise ValueError(f"range={range} starts at 0, got low={low}; use range=fixed for another lower end")
         op = Quantize(bits, low, high)
+        if range != "fixed" and (high if range == "learned_clip" else op.step) < SMALLEST:
+            raise ValueError(f"high is too small for range={range}, whose scale is at least {SMALLEST}: got {high}")
         if range == "learned_step":
             self.step = nn.Parameter(torch.tensor(op.step))
             self.steps = op.steps
@@ -67,12 +69,12 @@ class QuantizedActivation(Component):
         return output
 
     def _with_step(self, x: Tensor) -> Tensor:
-        step = self._scaled(_positive(self.step), x)
+        step = with_lsq_gradient(positive(self.step), math.prod(x.shape[1:]), self.steps)
         scaled: Tensor = self.quantize(x / step)
         return scaled * step
 
     def _with_clip(self, x: Tensor) -> Tensor:
-        clip = _positive(self.clip)
+        clip = positive(self.clip)
         scale = clip.detach()
         inside: Tensor = self.quantize(_clip_above_zero(x, clip) / scale)
         return inside * scale
@@ -81,14 +83,6 @@ class QuantizedActivation(Component):
         """Sets a learned step from the mean magnitude of a batch of pre-activations."""
         if self.range == "learned_step":
             self.step.data.copy_(2 * x[0].abs().mean() / math.sqrt(self.steps)).clamp_(min=SMALLEST)
-
-    def _scaled(self, step: Tensor, x: Tensor) -> Tensor:
-        count = max(1, math.prod(x.shape[1:]))
-        return graft(step, step / math.sqrt(count * self.steps))
-
-
-def _positive(parameter: Tensor) -> Tensor:
-    return graft(parameter.detach().clamp(min=SMALLEST), parameter)
 
 
 def _clip_above_zero(x: Tensor, clip: Tensor) -> Tensor:

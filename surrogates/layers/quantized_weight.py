@@ -1,0 +1,42 @@
+"""Quantized weights."""
+
+import torch
+from torch import Tensor, nn
+
+from surrogates.component import Component
+from surrogates.core import Strategy
+from surrogates.quantizer import Grid, Scale, grid_op, quantize_weight
+from surrogates.scales import Per, Pieces
+
+
+class QuantizedWeight(Component):
+    """relu, behind a layer whose weight is quantized to 2^bits values a scale.
+
+    (batch, width, ...) to the same. The component works on the layers that the model makes for it: `prepare` puts a
+    `Quantizer` in front of their weights, one scale an output channel (`per=channel`), a layer (`tensor`) or
+    `group_size` neighbouring weights of a channel (`group`); `grid` and `scale` are the Quantizer's.
+    Raises ValueError for what Quantizer and Pieces refuse, EmptyCell for a strategy that does not go with quantize.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        bits: int = 4,
+        per: Per = "channel",
+        grid: Grid = "symmetric",
+        scale: Scale = "measured",
+        group_size: int = 16,
+    ) -> None:
+        super().__init__()
+        Pieces(per, size=group_size)
+        strategy.check(grid_op(bits, grid, scale))
+        self.strategy = strategy
+        self.bits, self.per, self.grid, self.scale, self.group_size = bits, per, grid, scale, group_size
+
+    def prepare(self, layer: nn.Module) -> None:
+        """Quantizes the layer's weight."""
+        quantize_weight(layer, self.strategy, self.bits, self.per, self.grid, self.scale, self.group_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """max(x, 0)."""
+        return torch.relu(x)

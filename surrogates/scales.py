@@ -1,0 +1,78 @@
+"""Scales of quantizers: positive whatever an optimizer does, LSQ's gradient scale, and the pieces that share one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from surrogates.core import graft
+
+SMALLEST = 1e-6  # a learned scale never acts below this
+Per = Literal["tensor", "channel", "group"]
+
+
+def positive(parameter: Tensor) -> Tensor:
+    """The parameter, at least 1e-6, with the derivative of the parameter: what left the positive numbers comes back."""
+    return graft(parameter.detach().clamp(min=SMALLEST), parameter)
+
+
+def with_lsq_gradient(parameter: Tensor, count: int, top: float) -> Tensor:
+    """The parameter with its derivative times 1 / sqrt(count top): LSQ's, count numbers a scale, top the highest code.
+
+    Esser et al. 2020, arXiv 1902.08153.
+    """
+    return graft(parameter, parameter / math.sqrt(max(1, count) * top))
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Which numbers of a tensor share a scale: all, those of a channel, or `size` neighbours in a channel.
+
+    `axis` is the dimension of the channels, negative ones counted from the end. A transposed convolution with `groups`
+    has its output channels in dimension 1, those of one group after the other along dimension 0.
+    Raises ValueError for an unknown `per`, or in `cut` for channels that `size` does not divide.
+    """
+
+    per: Per = "channel"
+    axis: int = 0
+    groups: int = 1
+    size: int = 16
+
+    def __post_init__(self) -> None:
+        if self.per not in get_args(Per):
+            raise ValueError(f"per must be one of {', '.join(get_args(Per))}, got {self.per!r}")
+        if self.size < 1:
+            raise ValueError(f"group_size must be at least 1, got {self.size}")
+
+    def cut(self, x: Tensor) -> Tensor:
+        """(...) to (scales, numbers that share one)."""
+        if self.per == "tensor":
+            return x.reshape(1, -1)
+        channels = self._channels_first(x).flatten(1)
+        if self.per == "channel":
+            return channels
+        if channels.shape[1] % self.size:
+            raise ValueError(
+                f"group_size must divide the {channels.shape[1]} weights of a channel of {tuple(x.shape)}, "
+                f"got {self.size}"
+            )
+        return channels.reshape(-1, self.size)
+
+    def join(self, pieces: Tensor, like: Tensor) -> Tensor:
+        """The tensor of the shape of `like` that was cut into these pieces."""
+        if self.per == "tensor":
+            return pieces.reshape(like.shape)
+        split = torch.unflatten(pieces.reshape(self._channels_first(like).shape), 0, (self.groups, -1))
+        return split.movedim(1, self._axis(like) + 1).flatten(0, 1)
+
+    def _channels_first(self, x: Tensor) -> Tensor:
+        return torch.unflatten(x, 0, (self.groups, -1)).movedim(self._axis(x) + 1, 1).flatten(0, 1)
+
+    def _axis(self, x: Tensor) -> int:
+        if not -x.dim() <= self.axis < x.dim():
+            raise ValueError(f"axis must be a dimension of a tensor of shape {tuple(x.shape)}, got {self.axis}")
+        return self.axis % x.dim()
