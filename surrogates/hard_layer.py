@@ -34,7 +34,7 @@ class HardLayer(nn.Module):
         self.mode: Mode = "strategy"
         start = strategy.temperature_at(0.0) if "temperature" in strategy.uses(op) else None
         self.register_buffer("temperature", None if start is None else torch.tensor(start))
-        self.noise_key = (0, 0, 0)  # seed, step, layer
+        self.noise_key: tuple[int | Tensor, int, int] = (0, 0, 0)  # seed, step, layer; see `uniforms`
         self.draws = 0
 
     def forward(self, *x: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ def anneal(model: nn.Module, progress: float) -> None:
         layer.anneal(progress)
 
 
-def key_noise(model: nn.Module, seed: int, step: int) -> None:
+def key_noise(model: nn.Module, seed: int | Tensor, step: int) -> None:
     """Keys the noise of every hard layer to a seed and a step; the same key draws the same noise."""
     for index, layer in enumerate(hard_layers(model).values()):
         layer.noise_key = (seed, step, index)

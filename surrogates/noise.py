@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,11 +12,39 @@ from torch import Tensor
 SMALLEST = 2.0**-25  # keeps every kernel's quantile finite: torch.rand draws multiples of 2^-24 from [0, 1)
 
 
-def uniforms(like: Tensor, key: tuple[int, ...]) -> Tensor:
-    """Uniform numbers on (0, 1) of the shape, dtype (at least float32) and device of `like`; no global generator."""
+def uniforms(like: Tensor, key: tuple[Any, ...]) -> Tensor:
+    """Uniform numbers on (0, 1) of the shape, dtype (at least float32) and device of `like`; no global generator.
+
+    The seed, first in the key, may be a 0-d int64 tensor: under vmap over `like` and seeds each draws its own.
+    """
+    if isinstance(key[0], Tensor):
+        drawn: Tensor = _Keyed.apply(like, key[0], key[1:])
+        return drawn
     digest = hashlib.blake2b(struct.pack(f"<{len(key)}q", *key), digest_size=8).digest()
     generator = torch.Generator(device=like.device)
     generator.manual_seed(int.from_bytes(digest, "little") >> 1)
     dtype = torch.promote_types(like.dtype, torch.float32)
     drawn = torch.rand(like.shape, generator=generator, dtype=dtype, device=like.device)
     return drawn.clamp_(min=SMALLEST)
+
+
+class _Keyed(torch.autograd.Function):
+    """A generator cannot be batched, so the batching rule draws one example after another."""
+
+    @staticmethod
+    def forward(like: Tensor, seed: Tensor, rest: tuple[int, ...]) -> Tensor:
+        return uniforms(like, (int(seed), *rest))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def backward(ctx: Any, _: Tensor) -> tuple[None, None, None]:
+        return None, None, None
+
+    @staticmethod
+    def vmap(info: Any, dims: Any, like: Tensor, seeds: Tensor, rest: tuple[int, ...]) -> tuple[Tensor, int]:
+        examples = [like] * info.batch_size if dims[0] is None else like.unbind(dims[0])
+        drawn = [uniforms(x, (int(seed), *rest)) for x, seed in zip(examples, seeds.tolist(), strict=True)]
+        return torch.stack(drawn), 0

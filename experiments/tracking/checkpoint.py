@@ -79,6 +79,13 @@ def load_latest(folder: Path, map_location: str | torch.device = "cpu") -> dict[
     return None
 
 
+def load_whole(folder: Path, map_location: str | torch.device = "cpu") -> list[dict[str, Any]]:
+    """The usable states in `last.pt` and `previous.pt`, the newest first; raises what `load_latest` raises."""
+    if load_latest(folder, map_location) is None:
+        return []
+    return [load(path, map_location) for path in (folder / LAST, folder / PREVIOUS) if _is_whole(path)]
+
+
 def _trailer(version: int, digest: str) -> bytes:
     return f"\nhardgrad checkpoint format={version} sha256={digest}\n".encode()
 

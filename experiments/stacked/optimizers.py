@@ -1,0 +1,151 @@
+"""torch.optim's SGD, Adam and AdamW over stacked parameters (R, ...), each replica with hyperparameters of its own.
+
+A hyperparameter that all replicas share is a float, else a tensor (R,). The state of one replica is the one that
+torch.optim would have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from experiments.optimizers.adam import Adam
+from experiments.optimizers.adamw import AdamW
+from experiments.optimizers.optimizer import Optimizer
+from experiments.optimizers.sgd import SGD
+
+Number = float | Tensor
+State = dict[str, dict[str, Tensor]]  # by parameter and by what torch.optim calls it
+
+
+class StackedOptimizer:
+    """Optimizer steps of R replicas; `state` is kept by parameter name, replica axis first."""
+
+    def __init__(self, policies: Sequence[Optimizer], parameters: Mapping[str, torch.nn.Parameter]) -> None:
+        self.policies, self.parameters = policies, parameters
+        self.device = next(iter(parameters.values())).device
+        self.state: State = {}
+        self.steps = 0
+        self.decay = self._each(lambda policy: policy.weight_decay)
+
+    def _each(self, of: Any) -> Number:
+        values = [of(policy) for policy in self.policies]
+        return values[0] if len(set(values)) == 1 else torch.tensor(values, dtype=torch.float64, device=self.device)
+
+    def rates(self, step: int, max_steps: int) -> list[float]:
+        """Each replica's learning rate at optimizer step `step`, counted from 0."""
+        known: dict[Optimizer, float] = {}
+        for policy in self.policies:
+            if policy not in known:
+                known[policy] = policy.lr_at(step, max_steps) if policy.scheduled else policy.lr
+        return [known[policy] for policy in self.policies]
+
+    @torch.no_grad()
+    def advance(self, rates: list[float]) -> None:
+        """One step with these learning rates; parameters without a gradient are left alone, as torch.optim does."""
+        self.steps += 1
+        lr = rates[0] if len(set(rates)) == 1 else torch.tensor(rates, dtype=torch.float64, device=self.device)
+        for name, parameter in self.parameters.items():
+            if parameter.grad is not None:
+                self.update(parameter, parameter.grad, self.state.setdefault(name, {}), lr)
+
+    def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], lr: Number) -> None:
+        """One parameter's step, in place."""
+        raise NotImplementedError
+
+    def replica_state(self, index: int) -> dict[str, Any]:
+        """What torch.optim's `state_dict` would hold for one replica."""
+        template = self.policies[index].build([torch.nn.Parameter(p[index]) for p in self.parameters.values()])
+        kept = {
+            number: {key: value[index].clone() for key, value in self.state[name].items()}
+            for number, name in enumerate(self.parameters)
+            if self.state.get(name)
+        }
+        return {**template.state_dict(), "state": kept}
+
+    def restore(self, states: Sequence[Mapping[str, Any]], steps: int) -> None:
+        """Goes on from the states of the replicas, all after `steps` optimizer steps."""
+        self.steps = steps
+        for number, name in enumerate(self.parameters):
+            first = states[0]["state"].get(number)
+            if first:
+                own = [state["state"][number] for state in states]
+                self.state[name] = {key: torch.stack([kept[key] for kept in own]).to(self.device) for key in first}
+
+
+class StackedSGD(StackedOptimizer):
+    """SGD with momentum: v = m v + g, p = p - lr v, or with Nesterov's p - lr (g + m v); g includes the decay of p."""
+
+    def __init__(self, policies: Sequence[SGD], parameters: Mapping[str, torch.nn.Parameter]) -> None:
+        super().__init__(policies, parameters)
+        self.momentum = self._each(lambda policy: policy.momentum)
+        self.nesterov = policies[0].nesterov
+
+    def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], lr: Number) -> None:
+        """One parameter's step, in place."""
+        if not _is_zero(self.decay):
+            gradient = add(gradient.clone(), self.decay, p)
+        if not _is_zero(self.momentum):
+            if "momentum_buffer" in state:
+                velocity = add(scale(state["momentum_buffer"], self.momentum), 1.0, gradient)
+            else:
+                velocity = state["momentum_buffer"] = gradient.clone()
+            gradient = add(gradient.clone(), self.momentum, velocity) if self.nesterov else velocity
+        add(p, -lr, gradient)
+
+
+class StackedAdam(StackedOptimizer):
+    """Adam: m, v running means of g and g^2; p = p - lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)."""
+
+    decoupled = False
+
+    def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], lr: Number) -> None:
+        """One parameter's step, in place."""
+        policy: Any = self.policies[0]
+        if not state:
+            state["step"] = torch.zeros(len(p))
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
+        state["step"] += 1
+        t = int(state["step"][0])
+        if not _is_zero(self.decay):
+            if self.decoupled:
+                scale(p, 1 - lr * self.decay)
+            else:
+                gradient = add(gradient.clone(), self.decay, p)
+        state["exp_avg"].lerp_(gradient, 1 - policy.beta1)
+        state["exp_avg_sq"].mul_(policy.beta2).addcmul_(gradient, gradient, value=1 - policy.beta2)
+        root = state["exp_avg_sq"].sqrt().div_(math.sqrt(1 - policy.beta2**t)).add_(policy.eps)
+        add(p, -lr / (1 - policy.beta1**t), state["exp_avg"] / root)
+
+
+class StackedAdamW(StackedAdam):
+    """Adam with decoupled decay: p = p (1 - lr w) before the step."""
+
+    decoupled = True
+
+
+KINDS: dict[type[Optimizer], type[Any]] = {SGD: StackedSGD, Adam: StackedAdam, AdamW: StackedAdamW}
+
+
+def add(y: Tensor, a: Number, x: Tensor) -> Tensor:
+    """y + a x in place, a one number or one a replica."""
+    if isinstance(a, Tensor):
+        return y.addcmul_(x, _along(a, x))
+    return y.add_(x, alpha=a)
+
+
+def scale(y: Tensor, a: Number) -> Tensor:
+    """a y in place, a one number or one a replica."""
+    return y.mul_(_along(a, y) if isinstance(a, Tensor) else a)
+
+
+def _along(a: Tensor, x: Tensor) -> Tensor:
+    return a.to(x.dtype).view(-1, *(1 for _ in x.shape[1:]))
+
+
+def _is_zero(a: Number) -> bool:
+    return isinstance(a, float) and a == 0.0

@@ -1,0 +1,148 @@
+"""A group of runs that differ only in stackable keys, from their configurations to their results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from experiments.build import build_model, drop_unused_knobs, floating, prepare
+from experiments.config import Choices, choose
+from experiments.data import load as load_data
+from experiments.data.dataset import Dataset
+from experiments.nonfinite import Diverged
+from experiments.record import Record
+from experiments.run import Outcome, Request, broken_off, claim, open_record
+from experiments.stacked.session import StackedSession
+from experiments.stacked.trainer import StackedTrainer
+from experiments.tracking import checkpoint
+from experiments.tracking.environment import environment
+from experiments.tracking.run_folder import RunFolder
+from experiments.tracking.run_status import DONE
+
+Ending = Outcome | Exception
+
+
+@dataclass
+class Member:
+    """One run of a group; `states` are the checkpoints it could go on from, the newest first."""
+
+    number: int
+    request: Request
+    choices: Choices
+    plain: dict[str, Any]
+    model: nn.Module
+    folder: RunFolder
+    states: list[dict[str, Any]]
+    record: Record | None = None
+
+
+def run_group(requests: Sequence[Request]) -> list[Ending]:
+    """Trains runs as one model; how each ended, in their order: its outcome, or the error that kept it from running.
+
+    A run that cannot have its folder, or diverges, does not touch the others; any other error ends all of them.
+    Raises Interrupted with every run's checkpoint written. They must be such as `why_not_stacked` has nothing against.
+    """
+    endings: dict[int, Ending] = {}
+    with ExitStack() as held:
+        members = _members(requests, endings, held)
+        for together in _by_step(members):
+            endings.update(_train(together))
+    return [endings[number] for number in range(len(requests))]
+
+
+def _members(requests: Sequence[Request], endings: dict[int, Ending], held: ExitStack) -> list[Member]:
+    members = []
+    for number, request in enumerate(requests):
+        try:
+            choices = choose(request.config)
+            prepare(choices.settings.threads, choices.settings.device)
+            model = build_model(choices)
+            notes = drop_unused_knobs(choices.plain, model, request.overrides)
+            folder = held.enter_context(claim(request, choices, choices.plain))
+            states = checkpoint.load_whole(folder.checkpoints) if folder.resumed else []
+        except Exception as error:
+            endings[number] = error
+            continue
+        for note in notes:
+            print(f"note: {note}")
+        members.append(Member(number, request, choices, choices.plain, model, folder, states))
+    return members
+
+
+def _by_step(members: Sequence[Member]) -> Iterator[list[Member]]:
+    """Those that can go on from one step, together: a kill between two checkpoints leaves some one checkpoint ahead."""
+    left = list(members)
+    while left:
+        newest = [_steps(member)[0] for member in left]
+        step = min(newest)
+        together = [member for member in left if step in _steps(member)]
+        for member in together:
+            member.states = [state for state in member.states if state["trainer"]["step"] == step]
+        yield together
+        left = [member for member in left if member not in together]
+
+
+def _steps(member: Member) -> list[int]:
+    return [int(state["trainer"]["step"]) for state in member.states] or [0]
+
+
+def _train(members: Sequence[Member]) -> dict[int, Ending]:
+    settings = members[0].choices.settings
+    loaded = load_data(members[0].choices.data)
+    data = loaded.to(settings.device, floating(settings))
+    first = members[0].request
+    environ = environment(first.argv, settings.threads, settings.device, loaded.hashes())
+    endings: dict[int, Ending] = {}
+    try:
+        for member in members:
+            state = member.states[0] if member.states else None
+            member.record = open_record(member.request, member.folder, member.plain, environ, state)
+        session = _session(members, data, endings)
+        session.train()
+        for index, result in session.results.items():
+            endings[members[index].number] = _done(members[index], result)
+    except BaseException as error:
+        for member in members:
+            if member.number not in endings:
+                endings[member.number] = _ended(member, error)
+        if not isinstance(error, Exception):
+            raise
+    return endings
+
+
+def _session(members: Sequence[Member], data: Dataset, endings: dict[int, Ending]) -> StackedSession:
+    """Stacks the models as each would begin alone, or goes on from the checkpoints."""
+    trainer = StackedTrainer([member.model for member in members], [member.choices for member in members], data)
+    records = [member.record for member in members if member.record is not None]
+
+    def failed(index: int) -> None:
+        error = Diverged(trainer.diverged[index], {})
+        endings[members[index].number] = _ended(members[index], error)
+
+    session = StackedSession(trainer, records, failed)
+    if members[0].states:
+        session.restore([member.states[0] for member in members])
+        for member in members:
+            print(f"continuing {member.folder.path} from step {trainer.step}")
+            member.states = []
+    return session
+
+
+def _done(member: Member, result: Mapping[str, Any]) -> Outcome:
+    assert member.record is not None
+    member.record.close(success=True)
+    member.folder.write_status(DONE)
+    return Outcome(member.folder.path, DONE, result)
+
+
+def _ended(member: Member, error: BaseException) -> Ending:
+    try:
+        return broken_off(member.folder, member.record, error)
+    except Exception as same:
+        return same
+    except BaseException:
+        return Outcome(member.folder.path, "INTERRUPTED", reason=str(error))

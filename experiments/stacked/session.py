@@ -1,0 +1,91 @@
+"""One process's work on a group of claimed runs that train as one stack; what `experiments.session` does for one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from experiments.interruption import Interrupted, stop_signals
+from experiments.record import Record
+from experiments.session import CHECKPOINT_SECONDS
+from experiments.stacked.trainer import StackedTrainer, Values
+from experiments.stacked.validation import StackedValidation
+
+SHARE = 0.03  # of the time that may go into checkpoints: one costs a file a replica
+
+
+class StackedSession:
+    """Brings a group of runs to its end; `results[r]` is what replica r gave, unless it diverged."""
+
+    def __init__(self, trainer: StackedTrainer, records: Sequence[Record], failed: Callable[[int], None]) -> None:
+        self.trainer, self.records, self._failed = trainer, records, failed
+        self.validate = StackedValidation(trainer)
+        self.results: dict[int, dict[str, Any]] = {}
+        self._pause = CHECKPOINT_SECONDS
+        self._saved_at = time.monotonic()
+
+    def train(self) -> None:
+        """Goes on to the last step, or until no replica is left; raises Interrupted."""
+        trainer, last = self.trainer, self.trainer.settings.max_steps
+        with stop_signals() as stop:
+            while trainer.step < last and self.alive:
+                self._advance()
+                if stop.signum is not None:
+                    self.save()
+                    raise Interrupted(stop.signum)
+        self._finish()
+
+    @property
+    def alive(self) -> list[int]:
+        """The replicas that have not diverged."""
+        return [r for r in range(self.trainer.replicas) if r not in self.trainer.diverged]
+
+    def _advance(self) -> None:
+        """One step, and what is due after it."""
+        trainer, settings = self.trainer, self.trainer.settings
+        before = self.alive
+        values: list[Values] = trainer.advance() or []
+        for r in before:
+            if r in trainer.diverged:
+                self.records[r].write(trainer.step, values[r])  # the curve shows where it broke off
+                self._failed(r)
+        last = trainer.step == settings.max_steps
+        evaluates = last or trainer.step % settings.eval_every == 0
+        if evaluates:
+            scores = self.validate(trainer.step, last)
+            values = [{**own, **scored} for own, scored in zip(values or [{}] * len(scores), scores, strict=True)]
+        if values:
+            for r in self.alive:
+                self.records[r].write(trainer.step, values[r])
+        if evaluates and time.monotonic() - self._saved_at > self._pause:
+            self.save()
+
+    def save(self) -> None:
+        """Writes every replica's checkpoint; until all are there, the one before is the group's."""
+        began = time.monotonic()
+        for r in self.alive:
+            self.records[r].save(
+                {
+                    "trainer": self.trainer.replica_state(r),
+                    "best": self.validate.best_state(r),
+                    "outputs": self.validate.replica_outputs(r),
+                }
+            )
+        self._saved_at = time.monotonic()
+        self._pause = max(CHECKPOINT_SECONDS, (self._saved_at - began) / SHARE)
+
+    def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
+        """Goes on from the replicas' checkpoints, all of one step."""
+        self.trainer.restore([state["trainer"] for state in states])
+        self.validate.restore(states)
+
+    def _finish(self) -> None:
+        """Saves all models and writes the results."""
+        if not self.alive:
+            return
+        best = self.validate.best_tested()
+        self.save()
+        for r in self.alive:
+            model = self.validate.best_state(r)["model"]
+            self.results[r] = self.records[r].finish(best[r], model, "stacked", self.trainer.records[r], 0)

@@ -1,0 +1,173 @@
+"""The training of R models at once: what `experiments.trainer` does for one, for each of them."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from experiments.config import Choices
+from experiments.data.batches import Batches
+from experiments.data.dataset import Dataset
+from experiments.gradients import GradientRecord, present_gradients, total
+from experiments.nonfinite import LARGEST, diagnosis
+from experiments.stacked.interval import StackedInterval
+from experiments.stacked.layers import stack
+from experiments.stacked.optimizers import KINDS, StackedOptimizer
+from experiments.stacked.probe import StackedProbe
+from experiments.trainer import training_batches
+from surrogates import anneal, calibrate, key_noise
+
+Values = dict[str, float]
+
+
+class StackedTrainer:
+    """Trains a stack step by step; each replica sees the weights, batches and noise of a run of its own.
+
+    The models are at their first weights; `template` is a copy of one, in which a single replica can be looked at.
+    `diverged` says why a replica is out; its numbers touch no other's, so it stays in the stack.
+    """
+
+    def __init__(self, models: Sequence[nn.Module], choices: Sequence[Choices], data: Dataset) -> None:
+        settings = [own.settings for own in choices]
+        self.settings, self.seeds, self.data = settings[0], [own.seed for own in settings], data
+        self.replicas = len(models)
+        self.batches: dict[int, Batches] = {own.seed: training_batches(own, data) for own in settings}
+        for seed, model in zip(self.seeds, models, strict=True):
+            calibrate(model, data.train.batch(self.batches[seed][0])[0])
+        self.template = copy.deepcopy(models[0])
+        self.model = stack(models)
+        self.parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        policies = [own.optimizer for own in choices]
+        self.optimizer: StackedOptimizer = KINDS[type(policies[0])](policies, self.parameters)
+        self.clip_norm = policies[0].clip_norm
+        self.records = [GradientRecord.of(self.template) for _ in models]
+        self.probe = StackedProbe(self.model, self.replicas)
+        self.noisy = any(layer.strategy.noisy(layer.op) for layer in self.probe.layers.values())
+        self.key = torch.tensor(self.seeds)
+        self.interval = StackedInterval(self.settings.device, self.replicas)
+        self.step = 0
+        self.diverged: dict[int, str] = {}
+
+    def advance(self) -> list[Values] | None:
+        """One optimizer step of all; what is logged at it by replica, or None. Adds to `diverged`."""
+        self.step += 1
+        anneal(self.model, (self.step - 1) / max(1, self.settings.max_steps - 1))
+        if self.noisy:
+            key_noise(self.model, self.key, self.step)
+        rates = self.optimizer.rates(self.step - 1, self.settings.max_steps)
+        x, y = self.batch(self.step)
+        logs = self.step % self.settings.log_every == 0 or self.step in (1, self.settings.max_steps)
+        with self.probe.watching() if logs else nullcontext():
+            losses = self.losses(x, y)
+        for parameter in self.parameters.values():
+            parameter.grad = None
+        torch.autograd.backward(losses.sum())
+        self.interval.add(losses, len(y) // self.replicas)
+        norms = self._norms(present_gradients(self.parameters)) if logs or self.clip_norm is not None else {}
+        if self.clip_norm is not None:
+            self._clip(torch.stack(list(norms.values())))
+        self.optimizer.advance(rates)
+        return self._measure(norms, rates, x) if logs else None
+
+    def batch(self, step: int) -> tuple[Tensor, Tensor]:
+        """The samples of optimizer step `step`, counted from 1, of all replicas, folded."""
+        index = {seed: batches[step - 1] for seed, batches in self.batches.items()}
+        return self.data.train.batch(torch.cat([index[seed] for seed in self.seeds]))
+
+    def losses(self, x: Tensor, y: Tensor) -> Tensor:
+        """The mean cross-entropy (R,) of each replica on its own samples."""
+        return F.cross_entropy(self.model(x), y, reduction="none").view(self.replicas, -1).mean(1)
+
+    def _norms(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {
+            name: torch.linalg.vector_norm(
+                tensor.detach().flatten(1) if tensor.dim() > 1 else tensor.unsqueeze(1), dim=1, dtype=torch.float64
+            )
+            for name, tensor in tensors.items()
+        }
+
+    def _clip(self, norms: Tensor) -> None:
+        """Scales each replica's gradients to a norm of at most the limit; where it is not finite, none is touched."""
+        assert self.clip_norm is not None
+        norm = torch.linalg.vector_norm(norms, dim=0)
+        norm = torch.where(norm.isfinite(), norm, 0.0)
+        factor = (self.clip_norm / (norm + 1e-6)).clamp(max=1.0)
+        for gradient in present_gradients(self.parameters).values():
+            gradient.mul_(factor.to(gradient.dtype).view(-1, *(1 for _ in gradient.shape[1:])))
+        self.interval.clipped.append((norm > self.clip_norm).float())
+
+    def _measure(self, gradients: dict[str, Tensor], rates: list[float], x: Tensor) -> list[Values]:
+        tags, layers = self.probe.measure()
+        weights = self._norms(dict(self.parameters))
+        rows = [*gradients.values(), *weights.values(), *layers]
+        losses, clipped, others = self.interval.with_others(rows)
+        temperatures = self._temperatures()
+        logged = []
+        for r in range(self.replicas):
+            numbers = others[r]
+            gradient = dict(zip(gradients, numbers, strict=False))
+            weight = dict(zip(weights, numbers[len(gradient) :], strict=False))
+            self.records[r].update(gradient)
+            values = {
+                "loss/train": self.interval.mean(losses[r]),
+                "grad_norm/total": total(gradient),
+                **{f"grad_norm/{name}": norm for name, norm in gradient.items()},
+                "clip_fraction": clipped[r],
+                **dict(zip(tags, numbers[len(gradient) + len(weight) :], strict=True)),
+                "lr": rates[r],
+                **({"temperature": temperatures[r]} if temperatures else {}),
+            }
+            logged.append(values)
+            if self.settings.on_nonfinite == "stop" and r not in self.diverged:
+                self._look(r, x, losses[r], gradient, weight)
+        self.interval.clear()
+        return logged
+
+    def _look(self, r: int, x: Tensor, losses: list[float], gradient: Values, weight: Values) -> None:
+        """Notes why a replica is out, if it is."""
+        norms = [*gradient.values(), *weight.values()]
+        if all(math.isfinite(loss) for loss in losses) and all(norm < LARGEST for norm in norms):
+            return
+        own = x.view(self.replicas, -1, *x.shape[1:])[r]
+        key_noise(self.template, self.seeds[r], self.step)
+        self.diverged[r] = diagnosis(self.as_single(r), own, self.step, losses, gradient, weight)
+
+    def _temperatures(self) -> list[float]:
+        tempered = [layer.temperature for layer in self.probe.layers.values() if layer.temperature is not None]
+        numbers: list[float] = tempered[-1].tolist() if tempered else []
+        return numbers
+
+    def as_single(self, r: int, state: dict[str, Tensor] | None = None) -> nn.Module:
+        """The template with one replica's weights and buffers."""
+        state = self.model.state_dict() if state is None else state
+        self.template.load_state_dict({name: tensor[r] for name, tensor in state.items()})
+        return self.template
+
+    def replica_state(self, r: int) -> dict[str, Any]:
+        """What the checkpoint of a run alone would hold."""
+        return {
+            "step": self.step,
+            "skipped": 0,
+            "model": {name: tensor[r].clone() for name, tensor in self.model.state_dict().items()},
+            "optimizer": self.optimizer.replica_state(r),
+            "scaler": {},
+            "interval": self.interval.replica_state(r),
+            "missing": sorted(self.records[r].missing),
+            "zero": sorted(self.records[r].zero),
+        }
+
+    def restore(self, states: Sequence[dict[str, Any]]) -> None:
+        """Goes on from the replicas' states, all of one step."""
+        self.step = states[0]["step"]
+        for name, tensor in self.model.state_dict().items():
+            tensor.copy_(torch.stack([state["model"][name] for state in states]))
+        self.optimizer.restore([state["optimizer"] for state in states], self.step)
+        self.interval.restore([state["interval"] for state in states])
+        self.records = [GradientRecord(set(state["missing"]), set(state["zero"])) for state in states]
