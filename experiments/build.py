@@ -52,8 +52,16 @@ def floating(settings: Settings) -> torch.dtype:
 
 def drop_unused_knobs(plain: dict[str, Any], model: nn.Module, overrides: Iterable[str]) -> list[str]:
     """Sets knobs to None that this strategy does not use on this op; says so of those that were set on purpose."""
-    layers = hard_layers(model).values()
-    used = {knob for layer in layers for knob in layer.strategy.uses(layer.op)}
+    return drop_knobs(plain, used_knobs(model), overrides)
+
+
+def used_knobs(model: nn.Module) -> set[str]:
+    """The knobs of the strategy that have an effect on one of the model's ops."""
+    return {knob for layer in hard_layers(model).values() for knob in layer.strategy.uses(layer.op)}
+
+
+def drop_knobs(plain: dict[str, Any], used: set[str], overrides: Iterable[str]) -> list[str]:
+    """`drop_unused_knobs` for knobs already known."""
     asked = {override.lstrip("+").partition("=")[0] for override in overrides}
     notes = []
     for knob in DEPENDENT.keys() - used:

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 
 
 def remove_empty(folder: Path, since: float) -> None:
-    """Removes a refused job's folder if it is empty and newer than `since`, and empty ones above it made by Hydra."""
+    """Removes a refused run's folder if it is empty and newer than `since`, and empty ones above it made by Hydra."""
     settings = HydraConfig.get()
-    start = Path(settings.runtime.cwd)
-    if settings.mode == RunMode.MULTIRUN:
-        top = start / settings.sweep.dir
-    elif any(override.startswith("hydra.run.dir=") for override in settings.overrides.hydra):
-        top = folder.parent  # which may be somebody's own
-    else:
-        top = start
+    chosen = any(override.startswith("hydra.run.dir=") for override in settings.overrides.hydra)
+    top = folder.parent if chosen else Path(settings.runtime.cwd)  # the former may be somebody's own
     try:
-        if folder.stat().st_mtime < since:
-            return
-        for path in (folder, *folder.parents):
-            if path == top or not path.is_relative_to(top):
-                return
-            path.rmdir()
+        if folder.stat().st_mtime >= since:
+            _remove(folder, top)
     except OSError:
         return
+
+
+def remove_empty_below(root: Path, folders: Iterable[Path]) -> None:
+    """Removes those folders of jobs below a sweep's root that are empty, and what is empty above them."""
+    for folder in folders:
+        try:
+            _remove(folder, root)
+        except OSError:
+            continue
+
+
+def _remove(folder: Path, top: Path) -> None:
+    """Raises OSError at the first folder that is not empty."""
+    for path in (folder, *folder.parents):
+        if path == top or not path.is_relative_to(top):
+            return
+        path.rmdir()

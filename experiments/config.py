@@ -21,7 +21,7 @@ from torch import nn
 from experiments.config_values import ConfigError as ConfigError
 from experiments.config_values import checked, refuse_unknown, worded
 from experiments.optimizers.optimizer import Optimizer
-from experiments.settings import Settings
+from experiments.settings import CONDUCT, Settings
 from experiments.tracking.flat_config import flatten
 from surrogates import Component, Strategy
 
@@ -31,7 +31,16 @@ ALLOWED = ("surrogates.", "experiments.")
 ROLES: dict[str, type] = {"component": Component, "strategy": Strategy, "model": nn.Module, "optimizer": Optimizer}
 SUPPLIED = {"component": {"strategy"}, "model": {"input_shape", "classes", "component"}}  # given by the program
 # What does not change the numbers of a run, and so is left out of its hash.
-NOT_HASHED = ("resume", "overwrite", "data.root", "data.download")
+NOT_HASHED = (*CONDUCT, "data.root", "data.download")
+# What jobs that can be trained as one stacked model may differ in.
+STACKABLE = (
+    "seed",
+    "optimizer.lr",
+    "optimizer.weight_decay",
+    "optimizer.momentum",
+    "strategy.temperature",
+    "strategy.final_temperature",
+)
 
 
 @dataclass(frozen=True)

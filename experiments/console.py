@@ -9,20 +9,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments.tracking.run_folder import RunFolder
+
 WIDE = 100  # columns of a terminal on which there is room for the time left
 
 
 class Progress:
-    """A bar with loss, accuracy and gradient norm on a terminal; elsewhere a line an evaluation."""
+    """A bar with loss, accuracy and gradient norm on a terminal; elsewhere, and in the log, a line an evaluation."""
 
-    def __init__(self, title: str, total: int, done: int) -> None:
-        self.title, self.total = title, total
+    def __init__(self, title: str, total: int, done: int, folder: RunFolder) -> None:
+        self.title, self.total, self._folder = title, total, folder
         self._bar: Any = None
         self._shown: dict[str, float] = {}
-        if sys.stdout is not None and sys.stdout.isatty():
+        if not folder.quiet and sys.stdout is not None and sys.stdout.isatty():
             self._start_bar(done)
-        else:
-            print(f"{title}, {total} steps", flush=True)
+        folder.say(f"{title}, {total} steps", echo=self._bar is None)
 
     def _start_bar(self, done: int) -> None:
         from rich.console import Console
@@ -49,8 +50,9 @@ class Progress:
         self._shown.update(values)
         if self._bar is not None:
             self._bar.update(self._task, completed=step, numbers=self._numbers(("loss", "acc", "grad"), " "))
-        elif "accuracy/val" in values:
-            print(f"step {step:>{len(str(self.total))}}/{self.total}  {self._numbers()}", flush=True)
+        if "accuracy/val" in values:
+            line = f"step {step:>{len(str(self.total))}}/{self.total}  {self._numbers()}"
+            self._folder.say(line, echo=self._bar is None)
 
     def _numbers(self, names: tuple[str, ...] = ("loss", "accuracy", "gradient"), gap: str = "  ") -> str:
         shown = zip(names, ("loss/train", "accuracy/val", "grad_norm/total"), strict=True)

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 from omegaconf import OmegaConf
 
+from experiments.settings import CONDUCT
+
 LONGEST = 80  # characters of one folder's name
 LONGEST_NUMBER = 8  # characters
 
@@ -21,7 +23,7 @@ def register_resolvers() -> None:
 
 def sweep_name(overrides: Iterable[str]) -> str:
     """A digest of a sweep's overrides after its preset's name: the same command comes back to the same folder."""
-    texts = sorted(overrides)
+    texts = sorted(override for override in overrides if override_key(override) not in CONDUCT)
     presets = [_safe(text.partition("=")[2]) for text in texts if text.startswith("experiment=")]
     return "-".join([*(presets or ["sweep"]), _digest("\n".join(texts))])
 
@@ -30,8 +32,13 @@ def job_folder(overrides: Iterable[str]) -> str:
     """preset/component/strategy/rest, of what a job overrides; a value that had to be changed brings its digest."""
     values = dict(override.lstrip("+").partition("=")[::2] for override in overrides)
     parts = [_safe(values.pop(group)) for group in ("experiment", "component", "strategy") if group in values]
-    rest = ",".join(f"{key}={_short(value)}" for key, value in values.items())
+    rest = ",".join(f"{key}={_short(value)}" for key, value in values.items() if key not in CONDUCT)
     return "/".join([*parts, _safe(rest)] if rest else parts or ["run"])
+
+
+def override_key(override: str) -> str:
+    """The key that an override sets."""
+    return override.lstrip("+").partition("=")[0]
 
 
 def _short(value: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from experiments.hyperparameters import hyperparameters, option_name
 from experiments.nonfinite import Diverged
 from experiments.record import Record
 from experiments.session import Session
+from experiments.summary import closing_table
 from experiments.tracking import checkpoint
 from experiments.tracking.environment import environment
 from experiments.tracking.metrics import MetricsLog
@@ -37,7 +39,8 @@ class Request:
     """What to run and where.
 
     `search` is the folder under which a cut-off run of the same configuration may be continued instead; `overrides` and
-    `argv` are what the user typed; `columns` the hyperparameters that all runs share; `hydra_files` go into `.hydra/`.
+    `argv` are what the user typed; `quiet` leaves what the run says to its log; `columns` are the hyperparameters that
+    all runs share; `hydra_files` go into `.hydra/`.
     """
 
     config: DictConfig
@@ -45,6 +48,7 @@ class Request:
     search: Path | None = None
     overrides: Sequence[str] = ()
     argv: Sequence[str] = ()
+    quiet: bool = False
     columns: Sequence[str] = ()
     hydra_files: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -71,14 +75,15 @@ def run(request: Request) -> Outcome:
     try:
         model = build_model(choices)
     except EmptyCell as error:
-        return _not_applicable(request, choices, str(error))
+        record_missing(request.folder, plain, str(error))
+        return Outcome(request.folder, NOT_APPLICABLE, reason=str(error))
     notes = drop_unused_knobs(plain, model, request.overrides)
     loaded = load_data(choices.data)
     trainer = Trainer(model, choices.optimizer, settings, loaded.to(settings.device, floating(settings)))
-    for note in [*notes, trainer.batches.note]:
-        if note:
-            print(f"note: {note}")
     with claim(request, choices, plain) as folder:
+        for note in [*notes, trainer.batches.note]:
+            if note:
+                folder.say(f"note: {note}")
         return _work(request, folder, plain, trainer, loaded.hashes())
 
 
@@ -96,13 +101,14 @@ def _work(
             calibrate(trainer.model, trainer.batch(1)[0])
         else:
             session.restore(state)
-            print(f"continuing {folder.path} from step {trainer.step}")
+            folder.say(f"continuing {folder.path} from step {trainer.step}")
         with torch.autograd.set_detect_anomaly(settings.detect_anomaly):
             result = session.train(title(plain))
         record.close(success=True)
     except BaseException as error:
         return broken_off(folder, record, error)
     folder.write_status(DONE)
+    folder.say(closing_table(result, folder.path))
     return Outcome(folder.path, DONE, result)
 
 
@@ -118,6 +124,7 @@ def broken_off(folder: RunFolder, record: Record | None, error: BaseException) -
         record.close(success=None if interrupted else False)
     told = interrupted or isinstance(error, Diverged)
     reason = (str(error) or "stopped by SIGINT") if told else "".join(traceback.format_exception(error))
+    folder.say(reason, echo=False)
     folder.write_status(INTERRUPTED if interrupted else FAILED, reason)
     if isinstance(error, Diverged):
         return Outcome(folder.path, FAILED, reason=reason)
@@ -127,16 +134,17 @@ def broken_off(folder: RunFolder, record: Record | None, error: BaseException) -
 def claim(request: Request, choices: Choices, plain: dict[str, Any]) -> RunFolder:
     """The asked-for folder, or that of a cut-off run of the same configuration."""
     digest, settings = config_hash(plain), choices.settings
-    resume = settings.resume == "auto"
-    earlier = None
+    resume, retry = settings.resume == "auto", settings.retry == "failed"
+    folder, earlier = None, None
     if resume and request.search is not None and not is_cut_off(request.folder):
         earlier = find_cut_off(request.search, digest)
     if earlier is not None:
-        try:
-            return RunFolder.claim(earlier, digest, True, False, plain, NOT_HASHED)
-        except FolderError:
-            pass  # another process was faster
-    return RunFolder.claim(request.folder, digest, resume, settings.overwrite, plain, NOT_HASHED)
+        with suppress(FolderError):  # another process was faster
+            folder = RunFolder.claim(earlier, digest, True, False, plain, NOT_HASHED)
+    if folder is None:
+        folder = RunFolder.claim(request.folder, digest, resume, settings.overwrite, plain, NOT_HASHED, retry)
+    folder.quiet = request.quiet
+    return folder
 
 
 def open_record(
@@ -159,15 +167,14 @@ def open_record(
     return Record(folder, curves, MetricsLog(folder.metrics, step), step or 0)
 
 
-def _not_applicable(request: Request, choices: Choices, reason: str) -> Outcome:
-    plain = choices.plain
+def record_missing(folder: Path, plain: dict[str, Any], reason: str) -> None:
+    """Notes in a folder that its cell does not exist; raises FolderError where it holds another run."""
     try:
-        claimed = claim(dataclasses.replace(request, search=None), choices, plain)
+        claimed = RunFolder.claim(folder, config_hash(plain), True, plain["overwrite"], plain, NOT_HASHED)
     except RunOver as over:
         if over.status != NOT_APPLICABLE:
             raise
-        return Outcome(request.folder, NOT_APPLICABLE, reason=reason)
-    with claimed as folder:
-        OmegaConf.save(OmegaConf.create(plain), folder.config)
-        folder.write_status(NOT_APPLICABLE, reason)
-    return Outcome(folder.path, NOT_APPLICABLE, reason=reason)
+        return
+    with claimed:
+        OmegaConf.save(OmegaConf.create(plain), claimed.config)
+        claimed.write_status(NOT_APPLICABLE, reason)

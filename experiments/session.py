@@ -26,7 +26,7 @@ class Session:
     def train(self, title: str) -> dict[str, Any]:
         """Goes on to the last step; raises Diverged or Interrupted."""
         trainer, last = self.trainer, self.trainer.settings.max_steps
-        progress = Progress(title, last, trainer.step)
+        progress = Progress(title, last, trainer.step, self.record.folder)
         try:
             with stop_signals() as stop:
                 while trainer.step < last:

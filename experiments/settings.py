@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+# How to go about a run or a sweep: neither its numbers nor its name depend on that.
+CONDUCT = ("resume", "retry", "overwrite", "on_error", "dry_run", "workers")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -22,13 +25,17 @@ class Settings:
     device: str = "cpu"  # cpu, cuda, cuda:0, ...
     precision: Literal["float32", "float64", "bfloat16", "float16"] = "float32"  # the 16-bit ones by autocast
     resume: Literal["auto", "never"] = "auto"  # continue a cut-off run of the same configuration, or start anew
+    retry: Literal["none", "failed"] = "none"  # make a run that failed anew
     overwrite: bool = False  # replace a finished run in the same folder
+    on_error: Literal["continue", "stop"] = "continue"  # after a job of a sweep has failed
+    dry_run: bool = False  # say what would run, and run nothing
+    workers: int | None = None  # processes of a sweep at a time; as many as there are cores for their threads
     on_nonfinite: Literal["stop", "skip", "continue"] = "stop"  # a loss, gradient or parameter that is NaN or infinite
     overfit_batches: int | None = None  # train on the first batches only, again and again
     detect_anomaly: bool = False  # torch's anomaly detection: slow, names the forward line of a NaN gradient
 
     def __post_init__(self) -> None:
-        for name in ("max_steps", "batch_size", "log_every", "eval_every", "threads", "overfit_batches"):
+        for name in ("max_steps", "batch_size", "log_every", "eval_every", "threads", "overfit_batches", "workers"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")

@@ -287,7 +287,8 @@ def test_a_sweep_that_was_stopped_goes_on_with_what_is_missing(tmp_path, monkeyp
     assert statuses == ["DONE", "INTERRUPTED"]
     answer = command(*arguments, cwd=tmp_path)
     assert answer.code == 0
-    assert answer.out.count("continuing") == 1
+    assert "4 jobs in" in answer.out
+    assert "3 to run, 1 of them cut off, 1 done before" in answer.out
     assert "4 DONE" in answer.out
     assert [read(path)["status"] for path in tmp_path.rglob("status.json")] == ["DONE"] * 4
 

@@ -91,6 +91,7 @@ def test_all_files_of_the_design_are_there_and_valid(tmp_path):
         "env.json",
         "metrics.jsonl",
         "result.json",
+        "train.log",
         "checkpoints/last.pt",
         "checkpoints/best.pt",
         ".lock",

@@ -11,7 +11,7 @@ from experiments.tracking.run_earlier import earlier_run, refuse_other_config, r
 from experiments.tracking.run_errors import FolderError as FolderError
 from experiments.tracking.run_errors import FolderInUse as FolderInUse
 from experiments.tracking.run_paths import RunPaths
-from experiments.tracking.run_status import RUNNING, STATUSES, timestamp
+from experiments.tracking.run_status import FAILED, RUNNING, STATUSES, timestamp
 from experiments.tracking.run_status import find_cut_off as find_cut_off
 from experiments.tracking.strict_json import write_json as write_json
 
@@ -21,13 +21,13 @@ _GRACE = 0.05  # seconds; `run_status.is_alive`, asked by another process, holds
 class RunFolder(RunPaths):
     """A claimed folder; made by `claim`, free again after `release` or when the process has died.
 
-    `resumed` says whether it holds a cut-off run to go on with.
+    `resumed` says whether it holds a cut-off run to go on with; a `quiet` run leaves what it says to `train.log`.
     """
 
     def __init__(self, path: str | Path, config_hash: str) -> None:
         super().__init__(path)
         self.config_hash = config_hash
-        self.resumed = False
+        self.resumed = self.quiet = False
         self._started, self._earlier_seconds, self._clock = timestamp(), 0.0, time.monotonic()
         self._lock = FileLock(self.lock, thread_local=False)
 
@@ -40,11 +40,13 @@ class RunFolder(RunPaths):
         overwrite: bool,
         config: Mapping[str, Any] | None = None,
         not_hashed: Collection[str] = (),
+        retry: bool = False,
     ) -> "RunFolder":
         """Lock the folder, make sure that this run may have it, and write RUNNING.
 
-        Right is an empty folder, with `resume` one with a cut-off run of this hash, with `overwrite` one with any run
-        that nobody is at. All else raises a FolderError; `config` less the keys `not_hashed` lets it name differences.
+        Right is an empty folder, with `resume` one with a cut-off run of this hash, with `retry` one with a failed run
+        of this hash, with `overwrite` one with any run that nobody is at. All else raises a FolderError; `config` less
+        the keys `not_hashed` lets it name differences.
         """
         folder = cls(path, config_hash)
         folder._take_lock()
@@ -54,8 +56,11 @@ class RunFolder(RunPaths):
                 remove_run(folder, earlier)
             elif earlier is not None:
                 refuse_other_config(folder, earlier, config_hash, config, not_hashed)
-                refuse_unless_resumable(folder, earlier, resume)
-                folder._go_on(earlier)
+                if retry and earlier["status"] == FAILED:
+                    remove_run(folder, earlier)
+                else:
+                    refuse_unless_resumable(folder, earlier, resume)
+                    folder._go_on(earlier)
             folder.write_status(RUNNING)
             return folder
         except BaseException:
@@ -81,6 +86,13 @@ class RunFolder(RunPaths):
             "error": error,
         }
         write_json(self.status, {**record, **more})
+
+    def say(self, text: str, echo: bool = True) -> None:
+        """Adds lines to `train.log` and, with `echo`, prints them unless the run is `quiet`."""
+        with open(self.log, "a", encoding="utf-8") as file:
+            print(text, file=file)
+        if echo and not self.quiet:
+            print(text, flush=True)
 
     def release(self) -> None:
         """Let others have the folder. A run that is still RUNNING counts as cut off from here on."""

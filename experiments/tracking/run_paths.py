@@ -40,6 +40,11 @@ class RunPaths:
         return self.path / "metrics.jsonl"
 
     @property
+    def log(self) -> Path:
+        """What the run said, and how it failed."""
+        return self.path / "train.log"
+
+    @property
     def result(self) -> Path:
         """What came out."""
         return self.path / "result.json"
@@ -67,7 +72,7 @@ class RunPaths:
     def written(self) -> Iterator[Path]:
         """The files there that this program writes, but for status and lock; the checkpoints come first."""
         yield from _present(self.checkpoints / name for name in (LAST, PREVIOUS, BEST))
-        yield from _present([self.metrics, self.result, self.env, self.config])
+        yield from _present([self.metrics, self.result, self.env, self.config, self.log])
         yield from _present(self.hydra / name for name in ("config.yaml", "overrides.yaml", "hydra.yaml"))
         yield from sorted(self.path.glob("events.out.tfevents.*"))
 

@@ -1,0 +1,53 @@
+"""What a run is known by before it runs: its resolved configuration, the hash of that, and whether its cell exists."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from omegaconf import DictConfig
+
+from experiments.build import build_model, drop_knobs, used_knobs
+from experiments.config import Choices, ConfigError, choose, config_hash
+from surrogates import EmptyCell
+
+
+@dataclasses.dataclass(frozen=True)
+class Identity:
+    """`missing` names the reading that is not there, for a component and a strategy that do not go together."""
+
+    plain: dict[str, Any]
+    config_hash: str
+    missing: str | None
+    notes: list[str]
+
+
+class Identifier:
+    """Identifies configurations; a model is built once for all that have the same one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, set[str] | Exception] = {}
+
+    def __call__(self, config: DictConfig, overrides: Iterable[str] = ()) -> Identity:
+        """Raises ConfigError for a configuration that cannot run; neither loads data nor asks for a device."""
+        choices = choose(config)
+        used = self._used(choices)
+        if isinstance(used, EmptyCell):
+            return Identity(choices.plain, config_hash(choices.plain), str(used), [])
+        if isinstance(used, Exception):
+            raise used
+        notes = drop_knobs(choices.plain, used, overrides)
+        return Identity(choices.plain, config_hash(choices.plain), None, notes)
+
+    def _used(self, choices: Choices) -> set[str] | Exception:
+        parts = [choices.plain[group] for group in ("component", "strategy", "model", "data")]
+        key = json.dumps([*parts, choices.settings.batch_size == 1])
+        if key not in self._known:
+            here = dataclasses.replace(choices.settings, device="cpu")
+            try:
+                self._known[key] = used_knobs(build_model(dataclasses.replace(choices, settings=here)))
+            except (EmptyCell, ConfigError) as error:
+                self._known[key] = error
+        return self._known[key]

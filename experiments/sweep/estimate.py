@@ -1,0 +1,53 @@
+"""How long jobs will take, by what finished runs of the same kind took for a step."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from experiments.sweep.plan import Job
+from experiments.tracking.run_paths import RunPaths
+from experiments.tracking.run_status import DONE, read_status, run_folders
+
+MOST_READ = 200  # finished runs
+
+
+def seconds_each(jobs: Sequence[Job], runs: Path) -> list[float | None]:
+    """The expected training time of each job, None where no run under `runs` is of its kind."""
+    kinds = _seconds_per_step(runs)
+    expected = []
+    for job in jobs:
+        found = kinds.get(_kind(job.plain)) if job.plain else None
+        expected.append(None if found is None else statistics.median(found) * job.plain["max_steps"])
+    return expected
+
+
+def _seconds_per_step(runs: Path) -> dict[tuple[str, ...], list[float]]:
+    kinds: dict[tuple[str, ...], list[float]] = {}
+    if not runs.is_dir():
+        return kinds
+    read = 0
+    for folder in run_folders(runs):
+        try:
+            status = read_status(folder)
+            if status is None or status["status"] != DONE:
+                continue
+            plain: Any = OmegaConf.to_container(OmegaConf.load(RunPaths(folder).config))
+            kinds.setdefault(_kind(plain), []).append(float(status["seconds"]) / plain["max_steps"])
+        except Exception:  # another program's folder, or a run that is just being written
+            continue
+        read += 1
+        if read == MOST_READ:
+            break
+    return kinds
+
+
+def _kind(plain: dict[str, Any]) -> tuple[str, ...]:
+    """Component, strategy and sizes: what the time of a step depends on."""
+    groups = [str(plain[group]) for group in ("model", "data")]
+    named = [str(plain[group]["_target_"]) for group in ("component", "strategy", "optimizer")]
+    return (*groups, *named, *(str(plain[key]) for key in ("batch_size", "device", "precision", "threads")))

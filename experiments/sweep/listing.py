@@ -1,0 +1,94 @@
+"""Which jobs a sweep has: the product of its values, times its listed points, less what is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, Quote, QuotedString
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+
+from experiments.config_values import ConfigError
+
+_MISSING = object()
+
+
+def job_overrides(
+    arguments: Sequence[str], params: Mapping[str, Any], points: Sequence[Mapping[str, Any]]
+) -> list[list[str]]:
+    """The overrides of every job. `arguments` are those of the command line, which go before `params`.
+
+    Each of `points` sets several keys together: pairs instead of products. Raises ConfigError where the command line
+    sets a key of theirs too.
+    """
+    typed = OverridesParser.create().parse_overrides([*(f"{key}={value}" for key, value in params.items()), *arguments])
+    values = {override.get_key_element(): _values(override) for override in typed}
+    _refuse_both(values, points)
+    together = [[f"{key}={_text(value)}" for key, value in point.items()] for point in points] or [[]]
+    return [[*chosen, *point] for point in together for chosen in product(*values.values())]
+
+
+def left_out(config: DictConfig, filters: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a job has all the values that one of `filters` names; a list there means any of its values.
+
+    Raises ConfigError for a filter with a key that no configuration has.
+    """
+    return any(all(_matches(config, key, wanted) for key, wanted in one.items()) for one in filters if one)
+
+
+def plain_list(node: Any, name: str) -> list[dict[str, Any]]:
+    """`hydra.sweeper.points` or `leave_out` as plain mappings; raises ConfigError for any other shape."""
+    listed = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+    if listed is None:
+        return []
+    if not isinstance(listed, list) or not all(isinstance(one, dict) and one for one in listed):
+        raise ConfigError(f"hydra.sweeper.{name} must be a list of mappings from key to value, got {listed!r}")
+    return [dict(_flat(one)) for one in listed]
+
+
+def _values(override: Override) -> list[str]:
+    key = override.get_key_element()
+    if not override.is_sweep_override():
+        return [str(override.input_line) if override.is_delete() else f"{key}={override.get_value_element_as_str()}"]
+    if not override.is_discrete_sweep():
+        raise HydraException(f"{override.input_line}: a sweep lists values; to search an interval see docs/sweeps.md")
+    return [f"{key}={value}" for value in override.sweep_string_iterator()]
+
+
+def _refuse_both(values: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> None:
+    listed = {key for point in points for key in point}
+    both = [key for key in values if key.lstrip("+") in listed]
+    if both:
+        raise ConfigError(f"{both[0]} is set by the listed points already; hydra.sweeper.points=[] leaves those out")
+
+
+def _text(value: Any) -> str:
+    """A value as it has to be typed."""
+    if isinstance(value, str):
+        if re.fullmatch(r"[A-Za-z_][\w./-]*", value) and value.lower() not in ("true", "false", "null", "nan", "inf"):
+            return value
+        return str(QuotedString(value, Quote.single).with_quotes())
+    if isinstance(value, list):
+        return f"[{','.join(map(_text, value))}]"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _matches(config: DictConfig, key: str, wanted: Any) -> bool:
+    found = config.hydra.runtime.choices.get(key, _MISSING)
+    if found is _MISSING:
+        found = OmegaConf.select(config, key, default=_MISSING)
+    if found is _MISSING:
+        raise ConfigError(f"hydra.sweeper.leave_out names {key}, a key that a job of this sweep does not have")
+    return found in wanted if isinstance(wanted, list) else bool(found == wanted)
+
+
+def _flat(point: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in point.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

@@ -1,0 +1,59 @@
+"""What `dry_run=true` shows: every job, its folder and hash, how it would run and how long; nothing is touched."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.console import shown
+from experiments.sweep.estimate import seconds_each
+from experiments.sweep.plan import NEW, REFUSED, Job
+from experiments.tracking.run_status import FAILED, INTERRUPTED, RUNNING
+
+
+def preview(root: Path, jobs: Sequence[Job], engine: str, at_a_time: int) -> str:
+    """The jobs as lines of text, the groups that could be stacked numbered, and the sums."""
+    groups = list(dict.fromkeys(job.group for job in jobs if job.group is not None))
+    width = len(str(max(len(jobs) - 1, 0)))
+    lines = [f"root    {shown(root)}", f"engine  {engine}", ""]
+    for job in jobs:
+        group = f"group {groups.index(job.group)}" if job.group is not None else "no group"
+        name = job.folder.relative_to(root) if job.folder.is_relative_to(root) else job.folder
+        lines.append(f"{job.number:>{width}}  {job.config_hash or '-' * 16}  {group}  {intention(job)}")
+        lines.append(f"{'':>{width}}  {name}")
+    lines += ["", _sums(jobs, root, at_a_time)]
+    return "\n".join(lines)
+
+
+def intention(job: Job) -> str:
+    """What this command would do about a job."""
+    if job.same_as is not None:
+        return f"skip: the same run as {job.same_as.name}"
+    if job.state == REFUSED:
+        return f"cannot run: {job.reason}"
+    if job.runs():
+        return {NEW: "run", INTERRUPTED: "continue"}.get(job.state, f"run anew: {job.state}")
+    more = {FAILED: " (retry=failed makes it anew)", RUNNING: " elsewhere"}.get(job.state, "")
+    return f"skip: {job.state}{more}"
+
+
+def _sums(jobs: Sequence[Job], root: Path, at_a_time: int) -> str:
+    due = [job for job in jobs if job.runs()]
+    told = f"{len(due)} of {len(jobs)} jobs to run, {at_a_time} at a time"
+    times = [seconds for seconds in seconds_each(due, root.parent) if seconds is not None]
+    if not due:
+        return told
+    if not times:
+        return f"{told}; time unknown, no run of their kind has finished under {shown(root.parent)}"
+    whole = statistics.fmean(times) * len(due) / at_a_time
+    missing = len(due) - len(times)
+    guessed = f", {missing} of them of kinds that never ran" if missing else ""
+    return f"{told}; about {duration(whole)}{guessed}"
+
+
+def duration(seconds: float) -> str:
+    """1:02:03, or 2:03 below an hour."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,91 @@
+"""What a person sees of a running sweep: one live line on a terminal, a line a finished job elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from experiments.console import shown
+from experiments.sweep.plan import Job
+from experiments.sweep.watch import Watch, news_line
+
+EVERY = 0.5  # seconds between two looks, or more where looking takes long
+SHARE = 0.02  # of the time that may go into looking
+HEARTBEAT = 30.0  # seconds without a finished job after which plain output says how far it is
+
+
+@contextmanager
+def watching(jobs: Sequence[Job], root: Path) -> Iterator[None]:
+    """Shows how the jobs come along while the block runs."""
+    over = threading.Event()
+    names = {job.number: shown(job.folder) for job in jobs}
+    watch, out = Watch(jobs), sys.stdout
+    terminal = out is not None and out.isatty()
+    target = _live if terminal else _plain
+    thread = threading.Thread(target=target, args=(watch, names, out, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _plain(watch: Watch, names: dict[int, str], out: Any, over: threading.Event) -> None:
+    width, told = len(str(len(watch.jobs))), time.monotonic()
+
+    def show(news: list[str]) -> None:
+        nonlocal told
+        before, now = len(watch.ended) - len(news), time.monotonic()
+        late = [watch.words()] if not news and now - told > HEARTBEAT else []
+        for count, line in enumerate([*news, *late], before + bool(news)):
+            print(f"[{count:>{width}}/{len(watch.jobs)}] {line}", file=out, flush=True)
+            told = now
+
+    _loop(watch, names, over, show)
+
+
+def _live(watch: Watch, names: dict[int, str], out: Any, over: threading.Event) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
+
+    console = Console(file=out)
+    whole = Column(no_wrap=True)
+    bar = Progress(
+        TextColumn("{task.description}", table_column=whole),
+        BarColumn(bar_width=None),
+        TextColumn("{task.fields[words]}", table_column=whole),
+        console=console,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    with bar:
+        task = bar.add_task(f"0/{len(watch.jobs)}", total=len(watch.jobs), words="")
+
+        def show(news: list[str]) -> None:
+            for line in news:
+                console.print(line, markup=False, highlight=False)
+            counted = f"{len(watch.ended)}/{len(watch.jobs)}"
+            bar.update(task, completed=watch.completed, description=counted, words=watch.words())
+
+        _loop(watch, names, over, show)
+
+
+def _loop(watch: Watch, names: dict[int, str], over: threading.Event, show: Callable[[list[str]], None]) -> None:
+    last = False
+    while True:
+        began = time.monotonic()
+        news = watch.look()
+        try:
+            show([news_line(job, status, names[job.number]) for job, status in news])
+        except (OSError, ValueError):  # nobody reads the output any more; the jobs go on
+            return
+        if last:
+            return
+        last = over.wait(max(EVERY, (time.monotonic() - began) / SHARE))

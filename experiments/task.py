@@ -1,0 +1,109 @@
+"""What Hydra calls for each job, here or in another process; what it says of a sweep's job is in the job's folder."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from experiments.cli_folders import remove_empty
+from experiments.config import ConfigError
+from experiments.console import shown, table
+from experiments.data.dataset import DataError
+from experiments.hyperparameters import group_keys
+from experiments.naming import register_resolvers
+from experiments.tracking.checkpoint import CheckpointError
+from experiments.tracking.run_errors import FolderError
+from experiments.tracking.run_status import DONE, FAILED, NOT_APPLICABLE
+
+UserError = (ConfigError, DataError, FolderError, CheckpointError)
+
+register_resolvers()  # in the processes of other launchers, which start by reading a Task
+
+
+class JobFailed(Exception):
+    """One job of a sweep failed or could not start; the message says why."""
+
+
+@dataclass
+class Task:
+    """Hydra's task function; can be pickled.
+
+    `name` is this command's own, for a sign to its jobs in other processes. The rest is this process's: the exit code,
+    and the error that kept a single run from starting.
+    """
+
+    conf: Path
+    typed: list[str]
+    name: str
+    code: int = 0
+    refused: Exception | None = None
+    begun: bool = False  # until then whatever is raised is Hydra's, about the command
+    since: float = field(default_factory=time.time)
+
+    def __call__(self, config: DictConfig) -> float | None:
+        """Runs a job; the objective to minimise, 1 - best validation accuracy."""
+        self.begun = True
+        return self._job(config) if HydraConfig.get().mode == RunMode.MULTIRUN else self._single(config)
+
+    def _single(self, config: DictConfig) -> float | None:
+        from experiments.run import run
+
+        request = self._request(config, quiet=False)
+        try:
+            outcome = run(request)
+        except UserError as error:
+            remove_empty(request.folder, self.since)
+            self.refused = error  # Hydra would announce it in its own words first
+            return None
+        if outcome.status != DONE:
+            print(table([(outcome.status, shown(outcome.folder)), ("", outcome.reason or "")]), file=sys.stderr)
+            self.code = 2 if outcome.status == NOT_APPLICABLE else 1
+        return objective(outcome.result)
+
+    def _job(self, config: DictConfig) -> float | None:
+        """Raises JobFailed, which any process can send to another."""
+        from experiments.run import run
+
+        stopped = Path(HydraConfig.get().sweep.dir) / f".stopped-{self.name}"
+        if stopped.exists():
+            raise JobFailed("not started: on_error=stop, and another job failed")
+        try:
+            outcome = run(self._request(config, quiet=True))
+        except UserError as error:
+            reason = str(error)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+        else:
+            if outcome.status != FAILED:
+                return objective(outcome.result)
+            reason = outcome.reason or FAILED
+        if config.on_error == "stop":
+            stopped.touch()
+        raise JobFailed(reason)
+
+    def _request(self, config: DictConfig, quiet: bool) -> Any:
+        from experiments.run import Request
+
+        hydra_config: Any = HydraConfig.get()
+        folder = Path(hydra_config.runtime.output_dir)
+        chosen = any(override.startswith("hydra.run.dir=") for override in hydra_config.overrides.hydra)
+        overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)  # as they were typed
+        files = {
+            "config.yaml": config,
+            "hydra.yaml": OmegaConf.create({"hydra": hydra_config}),
+            "overrides.yaml": OmegaConf.create(overrides),
+        }
+        search = None if quiet or chosen else folder.parent
+        return Request(config, folder, search, overrides, self.typed, quiet, group_keys(self.conf), files)
+
+
+def objective(result: Any) -> float | None:
+    """1 - best validation accuracy, None for a run without a result."""
+    return None if result is None else 1.0 - float(result["best"]["accuracy/val"])
