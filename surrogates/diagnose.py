@@ -13,6 +13,7 @@ import traceback
 from types import ModuleType
 from typing import Any
 
+from surrogates.callable_module import make_callable
 from surrogates.diagnosis.diagnose import diagnose
 from surrogates.diagnosis.report import Diagnosis
 
@@ -77,13 +78,7 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {error} ({last.filename}:{last.lineno})"
 
 
-class _Callable(ModuleType):
-    """Importing this module must not hide the function of its name."""
-
-    __call__ = staticmethod(diagnose)
-
-
-sys.modules[__name__].__class__ = _Callable
+make_callable(__name__, diagnose)
 
 if __name__ == "__main__":
     sys.exit(main())
