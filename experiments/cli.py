@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from experiments.cli_errors import readable, refuse_repeated_keys
 from experiments.interruption import Interrupted
-from experiments.task import Task, UserError
+from experiments.task import JobFailed, Task, UserError
 
 VERSION_BASE = "1.3"
 
@@ -39,6 +39,8 @@ def main(conf: Path) -> NoReturn:
             raise task.refused
     except (*UserError, HydraException, OmegaConfBaseException) as error:
         _exit(2, f"error: {readable(error, conf)}")
+    except JobFailed as error:  # from a sweeper of others
+        _exit(1, f"error: {error}")
     except KeyboardInterrupt as stopped:
         signum = int(getattr(stopped, "signum", signal.SIGINT))
         _exit(128 + signum, "stopped; the same command goes on from here")

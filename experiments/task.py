@@ -31,6 +31,10 @@ class JobFailed(Exception):
     """One job of a sweep failed or could not start; the message says why."""
 
 
+class NotStarted(JobFailed):
+    """Another job failed before this one began, and on_error=stop."""
+
+
 @dataclass
 class Task:
     """Hydra's task function; can be pickled.
@@ -57,6 +61,10 @@ class Task:
 
         request = self._request(config, quiet=False)
         try:
+            if config.dry_run:
+                print(_preview(request))
+                remove_empty(request.folder, self.since)
+                return None
             outcome = run(request)
         except UserError as error:
             remove_empty(request.folder, self.since)
@@ -71,11 +79,14 @@ class Task:
         """Raises JobFailed, which any process can send to another."""
         from experiments.run import run
 
-        stopped = Path(HydraConfig.get().sweep.dir) / f".stopped-{self.name}"
+        stopped = self.stop_sign(Path(HydraConfig.get().sweep.dir))
         if stopped.exists():
-            raise JobFailed("not started: on_error=stop, and another job failed")
+            raise NotStarted("on_error=stop, and another job failed")
         try:
-            outcome = run(self._request(config, quiet=True))
+            request = self._request(config, quiet=True)
+            if HydraConfig.get().runtime.choices["hydra/sweeper"] != "listed":
+                _add_to_manifest(request, stopped.parent)
+            outcome = run(request)
         except UserError as error:
             reason = str(error)
         except Exception as error:
@@ -87,6 +98,10 @@ class Task:
         if config.on_error == "stop":
             stopped.touch()
         raise JobFailed(reason)
+
+    def stop_sign(self, root: Path) -> Path:
+        """The file by which a failed job tells those to come, on whatever machine, that on_error=stop."""
+        return root / f".stopped-{self.name}"
 
     def _request(self, config: DictConfig, quiet: bool) -> Any:
         from experiments.run import Request
@@ -102,6 +117,30 @@ class Task:
         }
         search = None if quiet or chosen else folder.parent
         return Request(config, folder, search, overrides, self.typed, quiet, group_keys(self.conf), files)
+
+
+def _preview(request: Any) -> str:
+    from experiments.sweep.plan import REFUSED, with_state
+    from experiments.sweep.preview import preview_one
+
+    job = _planned(request)
+    if job.state == REFUSED:
+        raise ConfigError(job.reason)
+    return preview_one(with_state(job))
+
+
+def _add_to_manifest(request: Any, root: Path) -> None:
+    """For a sweep whose jobs nobody knows beforehand."""
+    from experiments.sweep.manifest import record
+
+    record(root.absolute(), [_planned(request)])
+
+
+def _planned(request: Any) -> Any:
+    from experiments.identity import Identifier
+    from experiments.sweep.plan import Job, identified
+
+    return identified(Job(0, list(request.overrides), request.folder), request.config, Identifier())
 
 
 def objective(result: Any) -> float | None:

@@ -20,6 +20,7 @@ from experiments.sweep.preview import preview
 from experiments.sweep.report import outcomes, print_report
 from experiments.sweep.view import watching
 from experiments.sweep.workers import fit_workers, launcher_name
+from experiments.task import NotStarted
 from experiments.tracking.run_status import DONE, INTERRUPTED, NOT_APPLICABLE
 
 
@@ -38,13 +39,16 @@ def conduct(sweeper: Any, arguments: list[str]) -> list[JobReturn]:
     _open(root, jobs, due)
     returns: list[JobReturn] = []
     errors: dict[Path, str] = {}
+    stopped = True
     try:
         with watching(due, root):
             for batch in _batches(due, launcher_name(config), at_a_time):
                 returns += _launch(sweeper, batch, errors)
+        stopped = False
     finally:
+        sweeper.task_function.stop_sign(root).unlink(missing_ok=True)
         remove_empty_below(root, [job.folder for job in due])
-        sweeper.task_function.code = print_report(outcomes(jobs, errors))
+        sweeper.task_function.code = print_report(outcomes(jobs, errors), stopped)
     return returns
 
 
@@ -96,7 +100,7 @@ def _launch(sweeper: Any, jobs: Sequence[Job], errors: dict[Path, str]) -> list[
         errors.update({job.folder: f"{launcher_name(sweeper.config)}: {type(error).__name__}: {error}" for job in jobs})
         return []
     for job, done in zip(jobs, returns, strict=True):
-        if done.status == JobStatus.FAILED:
+        if done.status == JobStatus.FAILED and not isinstance(done._return_value, NotStarted):
             errors[job.folder] = str(done._return_value)
     return returns
 

@@ -59,17 +59,17 @@ def plan(
     for own in overrides:
         config = compose(own)
         if not leave_out(config):
-            jobs.append(_job(len(jobs), list(own), config, identify))
+            folder = Path(*(str(OmegaConf.select(config, f"hydra.sweep.{part}")) for part in ("dir", "subdir")))
+            kept = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+            jobs.append(identified(Job(len(jobs), list(own), folder.absolute()), kept, identify))
     _refuse_shared_folders(jobs)
-    return [_with_state(job) for job in _without_repeats(jobs)]
+    return [with_state(job) for job in _without_repeats(jobs)]
 
 
-def _job(number: int, overrides: list[str], config: DictConfig, identify: Identifier) -> Job:
-    folder = Path(str(OmegaConf.select(config, "hydra.sweep.dir")), str(OmegaConf.select(config, "hydra.sweep.subdir")))
-    job = Job(number, overrides, folder.absolute())
-    own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+def identified(job: Job, config: DictConfig, identify: Identifier) -> Job:
+    """The job with what its configuration says of it."""
     try:
-        found = identify(own, overrides)
+        found = identify(config, job.overrides)
     except ConfigError as error:
         return dataclasses.replace(job, state=REFUSED, reason=str(error))
     return dataclasses.replace(
@@ -106,7 +106,7 @@ def _without_repeats(jobs: Sequence[Job]) -> list[Job]:
     return marked
 
 
-def _with_state(job: Job) -> Job:
+def with_state(job: Job) -> Job:
     """The job with the status of its folder; raises ConfigDiffers for another configuration's run there."""
     if job.state == REFUSED or job.same_as is not None:
         return job

@@ -26,6 +26,11 @@ def preview(root: Path, jobs: Sequence[Job], engine: str, at_a_time: int) -> str
     return "\n".join(lines)
 
 
+def preview_one(job: Job) -> str:
+    """What a single run would do."""
+    return f"{job.config_hash}  {intention(job)}\n{shown(job.folder)}\n{_sums([job], job.folder.parent, 1)}"
+
+
 def intention(job: Job) -> str:
     """What this command would do about a job."""
     if job.same_as is not None:

@@ -55,11 +55,14 @@ def _outcome(job: Job, error: str | None) -> Ended:
     return Ended(job, FAILED, error) if error and now == DONE else Ended(job, now, last)
 
 
-def print_report(ended: Sequence[Ended]) -> int:
-    """Counts the jobs, lists those that did not end well, and gives the exit code."""
+def print_report(ended: Sequence[Ended], stopped: bool) -> int:
+    """Counts the jobs, lists those that did not end well, and gives the exit code.
+
+    What is still to come is only counted where the sweep was `stopped`.
+    """
     statuses = [one.status for one in ended]
     for one in ended:
-        if one.status != DONE:
+        if one.status != DONE and not (stopped and one.status in (NOT_STARTED, INTERRUPTED)):
             print(table(_rows(one)), file=sys.stderr)
     counts = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
     print(f"\n{counts}")
