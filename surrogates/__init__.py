@@ -18,8 +18,13 @@ from surrogates.hard_layer import mode as mode
 if TYPE_CHECKING:
     from surrogates.diagnosis.diagnose import diagnose as diagnose
     from surrogates.kink_probes.table import kinks as kinks
+    from surrogates.own_model.through import through as through
 
-_ON_DEMAND = {"diagnose": "surrogates.diagnosis.diagnose", "kinks": "surrogates.kink_probes.table"}
+_ON_DEMAND = {
+    "diagnose": "surrogates.diagnosis.diagnose",
+    "kinks": "surrogates.kink_probes.table",
+    "through": "surrogates.own_model.through",
+}
 
 
 def __getattr__(name: str) -> Any:

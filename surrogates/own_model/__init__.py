@@ -1,0 +1,1 @@
+"""A model that was not written for this library: its hard torch calls and modules taken by a strategy."""

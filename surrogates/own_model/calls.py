@@ -1,0 +1,109 @@
+"""The table of calls: which functions, Tensor methods and operators of torch are taken, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from surrogates.own_model import activations, elementwise, pooling, reading, selection
+from surrogates.own_model.lifting import LIFTED, reshape
+
+INPLACE = ("__iadd__", "__isub__", "__imul__", "__iand__", "__ior__", "__ixor__")
+
+# names of a call, after the function that says what it means
+ELEMENTWISE: dict[Callable[..., Tensor], tuple[str, ...]] = {
+    elementwise.round: ("round",),
+    elementwise.floor: ("floor",),
+    elementwise.ceil: ("ceil",),
+    elementwise.trunc: ("trunc", "fix"),
+    elementwise.sign: ("sign",),
+    elementwise.heaviside: ("heaviside",),
+    elementwise.floor_divide: ("floor_divide", "__floordiv__"),
+    elementwise.reversed_floor_divide: ("__rfloordiv__",),
+    elementwise.div: ("div", "divide"),
+    elementwise.abs: ("abs", "absolute", "__abs__"),
+    elementwise.relu: ("relu",),
+    elementwise.maximum: ("maximum",),
+    elementwise.minimum: ("minimum",),
+    elementwise.clamp: ("clamp", "clip"),
+    elementwise.clamp_min: ("clamp_min",),
+    elementwise.clamp_max: ("clamp_max",),
+    activations.hardtanh: ("hardtanh",),
+    activations.relu6: ("relu6",),
+    activations.hardsigmoid: ("hardsigmoid",),
+    activations.hardswish: ("hardswish",),
+    activations.softshrink: ("softshrink",),
+    activations.leaky_relu: ("leaky_relu",),
+    activations.threshold: ("threshold",),
+    activations.hardshrink: ("hardshrink",),
+}
+SELECTION: dict[Callable[..., Tensor], tuple[str, ...]] = {
+    selection.max: ("max",),
+    selection.min: ("min",),
+    selection.amax: ("amax",),
+    selection.amin: ("amin",),
+    selection.topk: ("topk",),
+    pooling.max_pool1d: ("max_pool1d",),
+    pooling.max_pool2d: ("max_pool2d",),
+}
+COMPARISONS: dict[Callable[..., Tensor], tuple[str, ...]] = {
+    reading.greater: ("gt", "greater", "__gt__"),
+    reading.greater_equal: ("ge", "greater_equal", "__ge__"),
+    reading.less: ("lt", "less", "__lt__"),
+    reading.less_equal: ("le", "less_equal", "__le__"),
+}
+INDICES: dict[Callable[..., Tensor], tuple[str, ...]] = {reading.argmax: ("argmax",), reading.argmin: ("argmin",)}
+LEFT_ALONE = (
+    "argsort", "bernoulli", "bincount", "bucketize", "byte", "char", "cummax", "cummin", "eq", "__eq__", "ne", "__ne__",
+    "not_equal", "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "fmax", "fmin", "fmod", "frac",
+    "histc", "histogram", "int", "isclose", "kthvalue", "long", "max_pool3d",
+    "median", "mode", "msort", "multinomial", "nanmedian", "nanquantile", "nonzero", "prelu", "quantile", "remainder",
+    "rrelu", "searchsorted", "sgn", "short", "signbit", "sort", "unique",
+)  # fmt: skip
+WITHOUT_VALUES = (
+    "dim", "size", "numel", "nelement", "ndimension", "stride", "is_floating_point", "is_complex", "element_size",
+    "__len__", "__repr__", "__format__", "__hash__", "detach",
+)  # fmt: skip
+OPERATORS = {
+    "__floordiv__": "//", "__rfloordiv__": "//", "__abs__": "abs", "__eq__": "==", "eq": "==", "ne": "!=",
+    "gt": ">", "ge": ">=", "lt": "<", "le": "<=", "__getitem__": "[]",
+}  # fmt: skip
+
+
+class Call(NamedTuple):
+    """A function of torch that is met: its name, what it means, and whether it writes into its first argument."""
+
+    name: str
+    meaning: Any
+    inplace: bool
+
+
+def functions(name: str) -> Iterator[tuple[Any, bool]]:
+    """Everything in torch of this name, and in-place variants."""
+    owners: tuple[ModuleType | type, ...] = (Tensor,) if name.startswith("__") else (torch, Tensor, F, torch.special)
+    for variant in (name, f"{name}_"):
+        for owner in owners:
+            if hasattr(owner, variant):
+                yield getattr(owner, variant), variant != name
+
+
+def by_function(table: Mapping[Any, tuple[str, ...]]) -> dict[Any, Call]:
+    """What a table says, by the functions themselves."""
+    return {
+        function: Call(OPERATORS.get(name, name) + "_" * inplace, meaning, inplace or name in INPLACE)
+        for meaning, names in table.items()
+        for name in names
+        for function, inplace in functions(name)
+    }
+
+
+CALLS = by_function(ELEMENTWISE | SELECTION)
+MARKED = by_function(COMPARISONS | INDICES)
+USES = by_function(LIFTED) | {getter.__get__: Call("T", reshape, False) for getter in (Tensor.T, Tensor.mT)}
+LEFT = by_function({None: LEFT_ALONE})
+NEUTRAL = by_function({None: WITHOUT_VALUES})

@@ -1,0 +1,73 @@
+"""What a bool or integer tensor stands for: floating numbers that have a derivative.
+
+torch's comparisons and indices have no graph. A mark remembers which numbers the tensor is made of: the op's own
+reading of 0 and 1 for a comparison, one-hot rows for an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from surrogates.own_model.tracking import recorded
+
+
+class Numbers(NamedTuple):
+    """0 and 1 with a derivative, or, if `soft`, other numbers in their place."""
+
+    value: Tensor
+    soft: bool
+
+
+@dataclass
+class Mark:
+    """Where a tensor comes from (call, source line, floating inputs) and how to read it as numbers.
+
+    An `index` is read as one-hot rows: its numbers have one dimension more than the tensor, the last.
+    """
+
+    call: str
+    where: str
+    sources: tuple[Tensor, ...]
+    read: Callable[[], Numbers]
+    index: bool = False
+    version: int = 0
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers, computed when they are first asked for."""
+        return self.read()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether a derivative by any of the sources is being recorded."""
+        return any(map(recorded, self.sources))
+
+
+class Marks:
+    """Marks by the identity of the tensor; one that was changed in place since has none."""
+
+    def __init__(self) -> None:
+        self._marks = WeakTensorKeyDictionary()
+
+    def __len__(self) -> int:
+        return len(self._marks)
+
+    def put(self, tensor: Tensor, mark: Mark) -> None:
+        """Marks a tensor."""
+        mark.version = tensor._version
+        self._marks[tensor] = mark
+
+    def get(self, tensor: Tensor) -> Mark | None:
+        """The tensor's mark, if it still holds."""
+        mark: Mark | None = self._marks.get(tensor)
+        return mark if mark is not None and mark.version == tensor._version else None
+
+    def clear(self) -> None:
+        """Forgets all."""
+        self._marks.clear()

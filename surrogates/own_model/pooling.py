@@ -1,0 +1,80 @@
+"""Max pooling in terms of the op max, each function with the arguments of the torch function of its name."""
+
+from __future__ import annotations
+
+import math
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from surrogates.ops.max import Max
+from surrogates.own_model.choice import Left
+from surrogates.own_model.elementwise import Take
+
+Sizes = int | tuple[int, ...]
+
+
+def max_pool1d(
+    take: Take,
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    """The largest entry of each window along the last dim."""
+    return _pooled(take, input, 1, kernel_size, stride or kernel_size, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool2d(
+    take: Take,
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    """The largest entry of each window along the last two dims."""
+    return _pooled(take, input, 2, kernel_size, stride or kernel_size, padding, dilation, ceil_mode, return_indices)
+
+
+def _pooled(
+    take: Take,
+    input: Tensor,
+    dims: int,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Tensor:
+    if return_indices:
+        raise Left("return_indices=True")
+    windows = input
+    sizes = (_each(size, dims) for size in (kernel_size, stride, padding, dilation))
+    for dim, (k, s, p, d) in zip(range(-dims, 0), zip(*sizes, strict=True), strict=True):
+        windows = _windows(windows, input.dim() + dim, k, s, p, d, ceil_mode)
+    return take(Max(-1), windows.flatten(input.dim()))
+
+
+def _windows(x: Tensor, dim: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> Tensor:
+    """A new last dim of k entries, d apart, every s of them; padded with -inf as torch's pooling does."""
+    n, reach = x.shape[dim], d * (k - 1) + 1
+    free = n + 2 * p - reach
+    count = (-(-free // s) if ceil_mode else free // s) + 1
+    if ceil_mode and (count - 1) * s >= n + p:
+        count -= 1  # the last window must start inside the input or the padding on its left
+    after = (count - 1) * s + reach - n - p
+    if p or after > 0:
+        pads = [0, 0] * (x.dim() - 1 - dim) + [p, max(after, 0)]
+        x = F.pad(x, pads, value=-math.inf)
+    return x.unfold(dim, reach, s).narrow(dim, 0, count)[..., ::d]
+
+
+def _each(size: Sizes, dims: int) -> tuple[int, ...]:
+    return (size,) * dims if isinstance(size, int) else tuple(size) * (dims // len(size))

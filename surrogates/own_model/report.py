@@ -1,0 +1,66 @@
+"""What was changed in a model, and which hard calls were met and left alone."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections import Counter
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from surrogates.core import Op, Strategy
+
+PASSED_OVER = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+INTERNAL = tuple(f"surrogates.{name}" for name in ("carriers", "core", "hard_layer", "layers", "ops", "strategies"))
+
+
+class Row(NamedTuple):
+    """A hard call or module, what became of it (op and strategy, or why it was left alone), and where it is."""
+
+    call: str
+    fate: str
+    where: str
+
+
+@dataclass
+class Report:
+    """Counts of hard calls or modules by name, fate and place; `str` of it is a table."""
+
+    taken: Counter[Row] = field(default_factory=Counter)
+    left: Counter[Row] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        return "\n".join([*_table("taken", self.taken), *_table("left alone", self.left)])
+
+
+def _table(title: str, rows: Counter[Row]) -> list[str]:
+    if not rows:
+        return [f"{title}: none"]
+    call, where = (max(len(row[i]) for row in rows) for i in (0, 2))
+    lines = [f"{title}:"]
+    for row, count in rows.items():
+        start = f"{count:>5} x {row.call:<{call}}  {row.where:<{where}}  "
+        lines += textwrap.wrap(row.fate, 80, initial_indent=start, subsequent_indent=" " * min(len(start), 40))
+    return lines
+
+
+def brief(member: Op | Strategy) -> str:
+    """The repr of an op or a strategy without the fields that have their default values."""
+    changed = (f for f in fields(member) if getattr(member, f.name) != f.default)
+    return f"{type(member).__name__}({', '.join(f'{f.name}={getattr(member, f.name)!r}' for f in changed)})"
+
+
+def source() -> str | None:
+    """File and line of the innermost caller outside torch; None if the call is one of this library's own."""
+    frame, found = sys._getframe(1), ""
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith(INTERNAL):
+            return None
+        path = frame.f_code.co_filename
+        if not found and not path.startswith(PASSED_OVER):
+            found = f"{Path(path).name}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
