@@ -11,9 +11,7 @@ from surrogates.own_model.choice import Left
 from surrogates.own_model.elementwise import Take
 
 
-def hardtanh(
-    take: Take, input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
-) -> Tensor:
+def hardtanh(take: Take, input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """clamp(x, min_val, max_val)."""
     return take(Clamp(float(min_val), float(max_val)), input)
 

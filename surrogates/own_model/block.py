@@ -33,7 +33,7 @@ class Block:
 
     def mark(self, result: Tensor, call: str, where: str, sources: tuple[Tensor, ...], read: Read, index: bool) -> None:
         """Marks a result whose numbers `read` makes of ops; taken, and reported, when they are first asked for."""
-        kept = result.detach()  # not the key itself, which the mark would keep alive
+        kept = result.clone()  # not the key itself, which may be changed, and which the mark would keep alive
 
         def numbers() -> Numbers:
             take = Take(self)
@@ -62,7 +62,7 @@ class Take:
         strategy = block.choice.strategy(op)
         if len(x) > 1:
             dtype = torch.result_type(*x)
-            x = tuple(torch.broadcast_tensors(*(tensor.to(dtype) for tensor in x)))
+            x = tuple(torch.broadcast_tensors(*(tensor.to(dtype) for tensor in x)))  # type: ignore[no-untyped-call]
         noise = None
         if strategy.noisy(op):
             block.draws += 1

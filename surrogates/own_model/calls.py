@@ -11,8 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surrogates.own_model import activations, elementwise, pooling, reading, selection
-from surrogates.own_model.lifting import LIFTED, reshape
+from surrogates.own_model.masks import reshape
+from surrogates.own_model.uses import LIFTED
 
+GETTERS: tuple[Any, ...] = (Tensor.T, Tensor.mT)
 INPLACE = ("__iadd__", "__isub__", "__imul__", "__iand__", "__ior__", "__ixor__")
 
 # names of a call, after the function that says what it means
@@ -61,7 +63,8 @@ INDICES: dict[Callable[..., Tensor], tuple[str, ...]] = {reading.argmax: ("argma
 LEFT_ALONE = (
     "argsort", "bernoulli", "bincount", "bucketize", "byte", "char", "cummax", "cummin", "eq", "__eq__", "ne", "__ne__",
     "not_equal", "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "fmax", "fmin", "fmod", "frac",
-    "histc", "histogram", "int", "isclose", "kthvalue", "long", "max_pool3d",
+    "histc", "histogram", "int", "isclose", "kthvalue", "long", "max_pool1d_with_indices", "max_pool2d_with_indices",
+    "max_pool3d",
     "median", "mode", "msort", "multinomial", "nanmedian", "nanquantile", "nonzero", "prelu", "quantile", "remainder",
     "rrelu", "searchsorted", "sgn", "short", "signbit", "sort", "unique",
 )  # fmt: skip
@@ -88,7 +91,7 @@ def functions(name: str) -> Iterator[tuple[Any, bool]]:
     owners: tuple[ModuleType | type, ...] = (Tensor,) if name.startswith("__") else (torch, Tensor, F, torch.special)
     for variant in (name, f"{name}_"):
         for owner in owners:
-            if hasattr(owner, variant):
+            if callable(getattr(owner, variant, None)):  # torch.float is a dtype
                 yield getattr(owner, variant), variant != name
 
 
@@ -104,6 +107,6 @@ def by_function(table: Mapping[Any, tuple[str, ...]]) -> dict[Any, Call]:
 
 CALLS = by_function(ELEMENTWISE | SELECTION)
 MARKED = by_function(COMPARISONS | INDICES)
-USES = by_function(LIFTED) | {getter.__get__: Call("T", reshape, False) for getter in (Tensor.T, Tensor.mT)}
+USES = by_function(LIFTED) | {getter.__get__: Call("T", reshape, False) for getter in GETTERS}
 LEFT = by_function({None: LEFT_ALONE})
 NEUTRAL = by_function({None: WITHOUT_VALUES})

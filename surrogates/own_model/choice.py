@@ -15,10 +15,6 @@ class Left(Exception):
     """A call or module is left as it is; the message says why."""
 
 
-class Ordinary(Exception):
-    """This form of a call has no hard op in it."""
-
-
 @dataclass(frozen=True)
 class Choice:
     """A default strategy and others by the name of an op, that of its file; None leaves an op alone.

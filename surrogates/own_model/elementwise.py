@@ -22,10 +22,9 @@ from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
 from surrogates.ops.trunc import Trunc
-from surrogates.own_model.choice import Left, Ordinary
+from surrogates.own_model.choice import Left
 
 Take = Callable[..., Tensor]
-
 
 
 def round(take: Take, input: Tensor, *, decimals: int = 0) -> Tensor:
@@ -69,10 +68,8 @@ def reversed_floor_divide(take: Take, input: Tensor, other: Any) -> Tensor:
     return take(Floor(), other / input)
 
 
-def div(take: Take, input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """floor(a / b) or trunc(a / b)."""
-    if rounding_mode is None:
-        raise Ordinary
+def div(take: Take, input: Any, other: Any, *, rounding_mode: str) -> Tensor:
+    """floor(a / b) or trunc(a / b); an ordinary division is no hard call."""
     return take({"floor": Floor(), "trunc": Trunc()}[rounding_mode], input / other)
 
 
@@ -97,20 +94,16 @@ def minimum(take: Take, input: Tensor, other: Tensor) -> Tensor:
 
 
 def clamp(take: Take, input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """Between two numbers Clamp; above or below one number relu, moved there; tensors: the maximum, then the minimum."""
+    """Between two numbers Clamp, with one number relu moved there, with tensors the maximum, then the minimum."""
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         held = input if min is None else take(Maximum(), input, min)
         return held if max is None else take(Minimum(), held, max)
-    low, high = (None if bound is None or math.isinf(bound) else float(bound) for bound in (min, max))
-    if low is None and high is None:
-        raise Left("no finite bound")
-    if high is None:
-        return low + take(ReLU(), input - low)
-    if low is None:
+    low, high = -math.inf if min is None else float(min), math.inf if max is None else float(max)
+    if not low < high or low == math.inf or high == -math.inf:
+        raise Left(f"no interval: [{low}, {high}]")
+    if low == -math.inf:
         return high - take(ReLU(), high - input)
-    if not low < high:
-        raise Left("empty interval")
-    return take(Clamp(low, high), input)
+    return low + take(ReLU(), input - low) if high == math.inf else take(Clamp(low, high), input)
 
 
 def clamp_min(take: Take, input: Tensor, min: Any) -> Tensor:

@@ -16,15 +16,15 @@ from surrogates.own_model import reading
 from surrogates.own_model.block import Block, Take
 from surrogates.own_model.calls import Call
 from surrogates.own_model.choice import Left
-from surrogates.own_model.lifting import Use
 from surrogates.own_model.marks import Mark, Numbers
 from surrogates.own_model.tracking import tensors
+from surrogates.own_model.use import Use
 
 signature = cache(inspect.signature)
 
 
 def take(block: Block, call: Call, function: Any, args: Any, kwargs: Any, where: str) -> Any:
-    """The call with its ops under their strategies. Raises Left if one has none, Ordinary if there is no op in it."""
+    """The call with its ops under their strategies. Raises Left if one has none."""
     taker = Take(block)
     arguments = _by_name(call, args, kwargs)
     inplace = bool(arguments.pop("inplace", call.inplace))
@@ -59,9 +59,7 @@ def _mark_positions(block: Block, call: Call, arguments: dict[str, Any], positio
     block.mark(positions, call.name, where, (arguments["input"],), lambda t: read(t, **arguments), True)
 
 
-def use(
-    block: Block, call: Call, function: Any, args: Any, kwargs: Any, marks: Mapping[int, Mark], where: str
-) -> Any:
+def use(block: Block, call: Call, function: Any, args: Any, kwargs: Any, marks: Mapping[int, Mark], where: str) -> Any:
     """A call on marked tensors: its result with the derivative of the numbers, or marked in its turn."""
     inplace = call.inplace and id(args[0]) not in marks
     result = function(*((args[0].clone(), *args[1:]) if inplace else args), **kwargs)
@@ -87,7 +85,8 @@ def _used(block: Block, call: Call, applied: Use, inplace: bool, where: str) -> 
         for mark in applied.marks.values():
             block.left(mark.call, f"its result used by {call.name}: {reason}", where)
         value = applied.result
-    return applied.args[0].copy_(value) if inplace else value
+    written: Tensor = applied.args[0].copy_(value) if inplace else value
+    return written
 
 
 def _by_name(call: Call, args: Any, kwargs: Any) -> dict[str, Any]:

@@ -65,9 +65,5 @@ class Marks:
 
     def get(self, tensor: Tensor) -> Mark | None:
         """The tensor's mark, if it still holds."""
-        mark: Mark | None = self._marks.get(tensor)
+        mark: Mark | None = self._marks.get(tensor)  # type: ignore[no-untyped-call]
         return mark if mark is not None and mark.version == tensor._version else None
-
-    def clear(self) -> None:
-        """Forgets all."""
-        self._marks.clear()

@@ -1,4 +1,4 @@
-"""Comparisons and indices as numbers, 0 and 1 or one-hot rows; each with the arguments of the torch call of its name."""
+"""Comparisons and indices as numbers: 0 and 1, one-hot rows; each with the arguments of the torch call of its name."""
 
 from __future__ import annotations
 

@@ -52,7 +52,13 @@ def _reduced(take: Take, op: Op, input: Tensor, dim: Any, keepdim: bool) -> Tens
     """`op`, which works along the last dim, along the given ones (all for None and ())."""
     if input.dim() == 0:
         raise Left("nothing to choose from")
-    given = range(input.dim()) if dim is None or dim == () or dim == [] else dim if isinstance(dim, (tuple, list)) else (dim,)
+    given = (
+        range(input.dim())
+        if dim is None or dim == () or dim == []
+        else dim
+        if isinstance(dim, (tuple, list))
+        else (dim,)
+    )
     dims = [d % input.dim() for d in given]
     rows = input.movedim(dims, tuple(range(-len(dims), 0))).flatten(-len(dims))
     values = take(op, rows)

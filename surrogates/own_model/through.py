@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -10,15 +13,16 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from surrogates.core import Strategy
-from surrogates.own_model import handling
+from surrogates.own_model import elementwise, handling
 from surrogates.own_model.block import Block
-from surrogates.own_model.calls import CALLS, LEFT, MARKED, NEUTRAL, USES
-from surrogates.own_model.choice import Choice, Left, Ordinary
+from surrogates.own_model.calls import CALLS, LEFT, MARKED, NEUTRAL, USES, Call
+from surrogates.own_model.choice import Choice, Left
 from surrogates.own_model.marks import Mark
 from surrogates.own_model.report import Report, source
 from surrogates.own_model.tracking import recorded, tensors
 from surrogates.schedules import require_temperature
 
+Handle = Callable[..., Any]
 _thread = threading.local()
 
 
@@ -45,37 +49,47 @@ def through(
     It holds for the thread that enters it; of nested blocks the innermost counts alone. Layers of this library keep
     their own strategies.
     """
+    if torch.compiler.is_compiling():
+        raise RuntimeError("through cannot be compiled; enter the block around the compiled function")
     if T is not None and not isinstance(T, Tensor):
         require_temperature("T", T)
     return Through(Block(Choice(strategy, by_op, empty), T, seed, step))
 
 
 class Through(TorchFunctionMode):
-    """The block of `through`; entering it gives the report and starts the noise anew."""
+    """The block of `through`; entering it gives its report. Entered again it goes on counting."""
 
     def __init__(self, block: Block) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.block = block
 
-    def __enter__(self) -> Report:  # type: ignore[override]
-        super().__enter__()
+    def __enter__(self) -> Report:
+        super().__enter__()  # type: ignore[no-untyped-call]
         _blocks().append(self.block)
-        self.block.draws = 0
         return self.block.report
 
     def __exit__(self, *error: Any) -> None:
         _blocks().pop()
-        self.block.marks.clear()
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if torch.compiler.is_compiling():
+            raise RuntimeError("through cannot be compiled; call the model as it is, or use surrogates.convert")
         kwargs = kwargs or {}
-        met = function in CALLS or function in MARKED or function in LEFT or any(block.marks for block in _blocks())
-        if _blocks()[-1] is self.block and met and not any(map(_foreign, types)):
-            return _met(self.block, function, args, kwargs)
+        known = function in CALLS or function in MARKED or function in LEFT or any(block.marks for block in _blocks())
+        if _blocks()[-1] is self.block and known and not any(map(_foreign, types)):
+            met = _uncompiled() if "torch._dynamo" in sys.modules else _met
+            return met(self.block, function, args, kwargs)
         return function(*args, **kwargs)
+
+
+@cache
+def _uncompiled() -> Callable[..., Any]:
+    """`_met`, kept out of the compiler's hands; importing that takes seconds, so only if somebody else has."""
+    met: Callable[..., Any] = torch.compiler.disable(_met)  # type: ignore[no-untyped-call]
+    return met
 
 
 def _met(block: Block, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -84,13 +98,16 @@ def _met(block: Block, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     where = source() if marks or any(x.is_floating_point() for x in given) else None
     if where is None:  # nothing that could have a derivative, or one of this library's own calls
         return function(*args, **kwargs)
-    try:
-        if any(map(recorded, given)):
-            return _hard(block, function, args, kwargs, where)
-        if function in CALLS and not marks:
-            block.left(CALLS[function].name, "no derivative is asked for", where)
-    except Ordinary:
-        pass
+    taken, marked = CALLS.get(function), MARKED.get(function)
+    if taken and taken.meaning is elementwise.div and not kwargs.get("rounding_mode"):
+        taken = None
+    if any(map(recorded, given)):
+        if call := taken or marked:
+            return _hard(block, call, handling.take if taken else handling.mark, function, args, kwargs, where)
+        if function in LEFT:
+            block.left(LEFT[function].name, "not supported", where)
+    elif taken and not marks:
+        block.left(taken.name, "no derivative is asked for", where)
     if marks and function in USES:
         with torch._C.DisableTorchFunction():
             return handling.use(block, USES[function], function, args, kwargs, marks, where)
@@ -100,23 +117,13 @@ def _met(block: Block, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     return function(*args, **kwargs)
 
 
-def _hard(block: Block, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: str) -> Any:
-    """A call from the tables, taken, marked or left alone. Raises Ordinary if there is nothing hard about it."""
-    if function in CALLS:
-        call, handle = CALLS[function], handling.take
-    elif function in MARKED:
-        call, handle = MARKED[function], handling.mark
-    elif function in LEFT:
-        block.left(LEFT[function].name, "not supported", where)
-        return function(*args, **kwargs)
-    else:
-        raise Ordinary
+def _hard(block: Block, call: Call, handle: Handle, function: Any, args: Any, kwargs: Any, where: str) -> Any:
     try:
         with torch._C.DisableTorchFunction():
             return handle(block, call, function, args, kwargs, where)
     except Left as reason:
         block.left(call.name, reason, where)
-    return function(*args, **kwargs)
+        return function(*args, **kwargs)
 
 
 def _mark(x: Tensor) -> Mark | None:
@@ -125,7 +132,7 @@ def _mark(x: Tensor) -> Mark | None:
     return found if found and found.recorded else None
 
 
-def _foreign(kind: type) -> bool:
+def _foreign(kind: Any) -> bool:
     """Whether a tensor class has a say of its own in what torch's functions do with it."""
     return kind is not Tensor and kind.__torch_function__ is not nn.Parameter.__torch_function__
 

@@ -19,7 +19,7 @@ def recorded(x: Tensor) -> bool:
         x = get_unwrapped(x)
     if x.requires_grad:
         return torch.is_grad_enabled()
-    return unpack_dual(x).tangent is not None
+    return unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
 
 
 def tensors(arguments: Any) -> Iterator[Tensor]:

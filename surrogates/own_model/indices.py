@@ -1,0 +1,54 @@
+"""What is made of argmax and argmin: each function gives the floating tensor that the call's result stands for."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from surrogates.own_model.choice import Left
+from surrogates.own_model.masks import reshape
+from surrogates.own_model.use import Use, finite
+
+
+def item(use: Use) -> Tensor:
+    """A part of a mask, or the rows of a table that an index chooses."""
+    table, key = use.args
+    if use.mark(table) is not None:
+        return reshape(use)
+    if not isinstance(key, Tensor) or key.dtype == torch.bool:
+        raise Left("boolean indexing has no derivative by the mask")
+    return _rows(use, key, table)
+
+
+def embedding(use: Use) -> Tensor:
+    """The rows of a table that an index chooses."""
+    return _rows(use, use.args[0], use.args[1] if len(use.args) > 1 else use.kwargs["weight"])
+
+
+def one_hot(use: Use) -> Tensor:
+    """The one-hot rows themselves, cut or filled up to the number of classes."""
+    numbers = use.lift(use.args[0], index=True)
+    return F.pad(numbers, (0, use.result.shape[-1] - numbers.shape[-1]))
+
+
+def gather(use: Use) -> Tensor:
+    """sum_n row_n y_n along the dim."""
+    y, dim, index = (use.argument(i, name) for i, name in enumerate(("input", "dim", "index")))
+    numbers, dim = use.lift(index, index=True), dim % max(y.dim(), 1)
+    _require_classes(numbers, y.shape[dim])
+    for d, n in enumerate(index.shape):
+        y = y if d == dim else y.narrow(d, 0, n)
+    values = finite(y).movedim(dim, -1).unsqueeze(dim)
+    return use.linear(numbers, lambda rows: (rows * values).sum(-1))
+
+
+def _rows(use: Use, index: Tensor, table: Tensor) -> Tensor:
+    numbers = use.lift(index, index=True)
+    _require_classes(numbers, table.shape[0])
+    return use.linear(numbers, lambda rows: torch.tensordot(rows, finite(table), 1))
+
+
+def _require_classes(numbers: Tensor, classes: int) -> None:
+    if numbers.shape[-1] != classes:
+        raise Left(f"an index among {numbers.shape[-1]} used for one of {classes}")

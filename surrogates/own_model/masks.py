@@ -1,0 +1,99 @@
+"""What is made of comparisons: each function gives, for a `Use`, the floating tensor that the call's result stands for.
+
+Where the numbers are 0 and 1 its value does not count, only its derivative: the value is the call's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from surrogates.own_model.use import Use, finite
+
+
+def to_numbers(use: Use) -> Tensor:
+    """float(m), m.to(dtype)."""
+    numbers: Tensor = use.lift(use.args[0])
+    return numbers
+
+
+def same(use: Use) -> Tensor:
+    """The same function of the numbers: products, sums, joined and indexed tensors."""
+    first, *rest = use.lift(use.args)
+    kwargs = {name: use.lift(value) for name, value in use.kwargs.items() if name != "dtype"}
+    lifted: Tensor = use.function(first.clone() if use.inplace else first, *rest, **kwargs)
+    return lifted
+
+
+def add(use: Use) -> Tensor:
+    """a + b; for two masks torch means a | b."""
+    return either(use) if use.result.dtype == torch.bool else same(use)
+
+
+def reshape(use: Use) -> Tensor:
+    """The same view of the numbers; of one-hot rows, class by class."""
+    mark = use.mark(use.args[0])
+    if mark is None or not mark.index:
+        return same(use)
+    planes = use.lift(use.args[0], index=True).movedim(-1, 0).contiguous()
+    viewed = torch.vmap(lambda plane: use.function(plane, *use.args[1:], **use.kwargs))(planes)
+    lifted: Tensor = viewed.movedim(0, -1)
+    return lifted
+
+
+def both(use: Use) -> Tensor:
+    """a b for a & b."""
+    a, b = _pair(use)
+    return a * b
+
+
+def either(use: Use) -> Tensor:
+    """a + b - a b for a | b."""
+    a, b = _pair(use)
+    return a + b - a * b
+
+
+def one_of(use: Use) -> Tensor:
+    """a + b - 2 a b for a ^ b."""
+    a, b = _pair(use)
+    return a + b - 2 * a * b
+
+
+def negate(use: Use) -> Tensor:
+    """1 - a for ~a."""
+    numbers: Tensor = 1 - use.lift(use.args[0])
+    return numbers
+
+
+def where(use: Use) -> Tensor:
+    """m a + (1 - m) b for where(m, a, b)."""
+    if use.function is Tensor.where:
+        return _chosen(use, use.args[1], use.args[0], use.args[2])
+    names = ("condition", "input", "other")
+    return _chosen(use, *(use.argument(i, name) for i, name in enumerate(names)))
+
+
+def masked_fill(use: Use) -> Tensor:
+    """m value + (1 - m) x."""
+    x, mask, value = (use.argument(i, name) for i, name in enumerate(("input", "mask", "value")))
+    return _chosen(use, mask, value, x)
+
+
+def _chosen(use: Use, condition: Any, a: Any, b: Any) -> Tensor:
+    if use.mark(condition) is None:
+        return same(use)
+    m = use.lift(condition)
+    like = use.result if use.result.is_floating_point() else m
+    a, b, m = use.number(a, like), use.number(b, like), m.to(like.dtype)
+    if use.soft:
+        mixed = m * finite(a) + (1 - m) * finite(b)
+        return torch.where(a.isinf() | b.isinf(), use.result, mixed)
+    return use.linear(m, lambda m: m * finite(a - b)) if use.result.is_floating_point() else m * a + (1 - m) * b
+
+
+def _pair(use: Use) -> tuple[Tensor, Tensor]:
+    a, b = use.args[0], use.argument(1, "other")
+    like = next(use.lift(x) for x in (a, b) if use.mark(x) is not None)
+    return use.number(a, like), use.number(b, like)

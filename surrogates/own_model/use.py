@@ -1,0 +1,61 @@
+"""A torch call on the results of comparisons and indices, and the numbers behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from surrogates.own_model.choice import Left
+from surrogates.own_model.marks import Mark
+
+
+@dataclass
+class Use:
+    """A torch call on marked tensors. An `inplace` function never gets its first argument itself."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    marks: Mapping[int, Mark]  # by the id of the tensor
+    result: Tensor
+    inplace: bool = False
+    soft: bool = False  # whether other numbers than 0 and 1 were read
+
+    def mark(self, argument: Any) -> Mark | None:
+        """The argument's mark."""
+        return self.marks.get(id(argument)) if isinstance(argument, Tensor) else None
+
+    def lift(self, argument: Any, index: bool = False) -> Any:
+        """The argument with numbers in place of marked tensors; Left for an index that is used like a number."""
+        if isinstance(argument, (tuple, list)):
+            return type(argument)(self.lift(part) for part in argument)
+        mark = self.mark(argument)
+        if mark is None:
+            return argument
+        if mark.index != index:
+            raise Left("an index used as a number" if mark.index else "a mask used as an index")
+        self.soft |= mark.numbers.soft
+        return mark.numbers.value
+
+    def number(self, argument: Any, like: Tensor) -> Tensor:
+        """The argument lifted, in the precision of `like`."""
+        return torch.as_tensor(self.lift(argument), dtype=like.dtype, device=like.device)
+
+    def linear(self, numbers: Tensor, form: Callable[[Tensor], Tensor]) -> Tensor:
+        """`form`, linear in the numbers; if those are 0 and 1, the call's own derivatives and those by the numbers."""
+        if self.soft or not self.result.is_floating_point():
+            return form(numbers)
+        return self.result + form(numbers - numbers.detach())
+
+    def argument(self, position: int, name: str) -> Any:
+        """The call's argument of this position or name."""
+        return self.args[position] if position < len(self.args) else self.kwargs[name]
+
+
+def finite(x: Tensor) -> Tensor:
+    """x, with 0 in place of what would make 0 times it NaN."""
+    return torch.where(x.isfinite(), x, 0)
