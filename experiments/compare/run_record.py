@@ -1,0 +1,180 @@
+"""One run folder as the comparison sees it, read without trusting anything in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from experiments.tracking.flat_config import flatten
+from experiments.tracking.run_paths import RunPaths
+from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, is_alive, read_status
+from experiments.tracking.strict_json import number, read_json
+
+GROUPS = ("component", "strategy", "model", "data", "optimizer")
+DIVERGED, CRASHED, UNFINISHED = "diverged", "crashed", "unfinished"
+
+
+class Unreadable(Exception):
+    """A folder that cannot take part; the message says why."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run: what was asked for (`options` by group, flat `config` without the seed) and what came out.
+
+    `outcome` is done, diverged, crashed, unfinished or n/a, `reason` its words. `conditions` are what two runs must
+    share to be a pair; `environment` is all of `env.json`, flat. `best` and `last` are values by tag.
+    """
+
+    path: Path
+    options: Mapping[str, str]
+    config: Mapping[str, Any]
+    seed: int
+    config_hash: str
+    outcome: str
+    reason: str
+    started: str
+    seconds: float | None
+    conditions: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    best: Mapping[str, float]
+    last: Mapping[str, float]
+    never_trained: tuple[str, ...]
+    skipped_steps: int
+    target: str  # of the data set: its class knows the number of classes
+
+    @property
+    def failed(self) -> bool:
+        """Whether it came to an end without a model that counts."""
+        return self.outcome in (DIVERGED, CRASHED)
+
+
+def read_run(folder: str | Path) -> RunRecord:
+    """The record of a run folder; raises Unreadable for anything else, whatever is in it."""
+    paths = RunPaths(folder)
+    try:
+        return _record(paths)
+    except Unreadable:
+        raise
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
+        text = str(error).splitlines()
+        raise Unreadable(f"{type(error).__name__}: {text[0] if text else 'no message'}") from None
+
+
+def _record(paths: RunPaths) -> RunRecord:
+    status = read_status(paths.path)
+    if status is None:
+        raise Unreadable(f"no {paths.status.name}")
+    nested = _yaml(paths.config)
+    targets = {group: str(nested[group]["_target_"]) for group in GROUPS}
+    flat = {key: _value(value) for key, value in flatten(nested).items() if not key.rpartition(".")[2].startswith("_")}
+    seed = flat.pop("seed")
+    if not isinstance(seed, int):
+        raise Unreadable(f"{paths.config.name} has seed {seed!r}, not a whole number")
+    result, environment = _result(paths, str(status["status"])), _environment(paths)
+    last = _numbers(result.get("metrics", {}))
+    outcome, reason = _outcome(paths.path, status, last)
+    return RunRecord(
+        path=paths.path,
+        options={group: target.split(".")[-2] for group, target in targets.items()},
+        config=flat,
+        seed=seed,
+        config_hash=str(status["config_hash"]),
+        outcome=outcome,
+        reason=reason,
+        started=str(status.get("started")),
+        seconds=number(status.get("seconds")),
+        conditions=_conditions(environment, flat, str(result.get("engine", "unknown")), outcome),
+        environment=environment,
+        best=_numbers(result.get("best", {})),
+        last=last,
+        never_trained=(*map(str, result.get("never_trained", ())), *map(str, result.get("zero_gradient", ()))),
+        skipped_steps=int(result.get("skipped_steps", 0)),
+        target=targets["data"],
+    )
+
+
+def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float]) -> tuple[str, str]:
+    name = status["status"]
+    lines = [line for line in str(status.get("error") or "").strip().splitlines() if line.strip()]
+    said = lines[-1].strip() if lines else ""
+    if name == DONE:
+        bad = [tag for tag in ("loss/train", "loss/val") if abs(last.get(tag, 0.0)) == float("inf") or last.get(tag) != last.get(tag)]
+        return (DIVERGED, f"{bad[0]} is {last[bad[0]]} at the end") if bad else ("done", "")
+    if name == FAILED:
+        return (DIVERGED if said.startswith("training diverged") else CRASHED), said or "no reason given"
+    if name == NOT_APPLICABLE:
+        return "n/a", said
+    running = name == RUNNING and is_alive(folder)
+    return UNFINISHED, "still running" if running else said if name == INTERRUPTED and said else "cut off"
+
+
+def _result(paths: RunPaths, status: str) -> dict[str, Any]:
+    if status != DONE:
+        return {}
+    if not paths.result.exists():
+        raise Unreadable(f"{paths.status.name} says DONE, but there is no {paths.result.name}")
+    result = read_json(paths.result)
+    if not isinstance(result, dict) or not isinstance(result.get("metrics"), dict):
+        raise Unreadable(f"{paths.result.name} is not the result of a run")
+    return result
+
+
+def _environment(paths: RunPaths) -> dict[str, Any]:
+    if not paths.env.exists():
+        return {}
+    content = read_json(paths.env)
+    return {key: _value(value) for key, value in flatten(content).items() if key != "argv"}
+
+
+def _conditions(environment: Mapping[str, Any], config: Mapping[str, Any], engine: str, outcome: str) -> dict[str, Any]:
+    """Data, device, versions and machine; and the engine, of which a run that failed knows nothing."""
+    kept = {
+        key: value
+        for key, value in environment.items()
+        if key.startswith(("data_hashes.", "versions.")) or key in ("platform", "cpu.model", "threads", "device")
+    }
+    kept.setdefault("device", config.get("device"))
+    return {**kept, "engine": engine} if outcome == "done" else kept
+
+
+def _numbers(values: Any) -> dict[str, float]:
+    if not isinstance(values, Mapping):
+        return {}
+    converted = {str(tag): number(value) for tag, value in values.items()}
+    return {tag: value for tag, value in converted.items() if value is not None}
+
+
+def _value(value: Any) -> Any:
+    """A configured value that can be compared and hashed."""
+    return str(value) if isinstance(value, (list, tuple, dict)) else value
+
+
+def _yaml(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise Unreadable(f"no {path.name}")
+    import yaml
+
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader())
+    except yaml.YAMLError as error:
+        raise Unreadable(f"{path.name} is not YAML: {str(error).splitlines()[0]}") from None
+    if not isinstance(content, dict):
+        raise Unreadable(f"{path.name} is not the configuration of a run")
+    return content
+
+
+@cache
+def _loader() -> Any:
+    """PyYAML's safe loader, in C where there is one; it takes 1e-05 for text, which YAML 1.2 and OmegaConf do not."""
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        pass
+
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+"), list("-+0123456789"))
+    return Loader
