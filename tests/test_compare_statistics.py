@@ -165,7 +165,7 @@ def test_five_seeds_cannot_reach_five_percent():
     assert smallest_p(6, 6, True) == 0.03125
     assert [seeds_to_reach(0.05, comparisons) for comparisons in (1, 2, 3, 7)] == [6, 7, 7, 9]
     drawn = permutation_test(np.arange(1.0, 21), np.zeros(20), True)
-    assert drawn.p == drawn.smallest == 2 / 2**16
+    assert drawn.p == drawn.smallest == 2 / 10_000
 
 
 def test_no_difference_is_no_evidence():

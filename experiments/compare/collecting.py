@@ -29,12 +29,12 @@ def collect(roots: Iterable[str | Path]) -> Collection:
 
     Raises NoRuns where a folder does not exist or none of them holds a readable run.
     """
-    roots = [Path(root) for root in roots]
-    missing = [root for root in roots if not root.is_dir()]
+    folders = [Path(root) for root in roots]
+    missing = [folder for folder in folders if not folder.is_dir()]
     if missing:
         raise NoRuns(f"{missing[0]} is not a folder; give run folders, or folders that hold them")
     found = Collection()
-    for folder in dict.fromkeys(folder.resolve() for root in roots for folder in _candidates(root, found.notes)):
+    for folder in dict.fromkeys(folder.resolve() for root in folders for folder in _candidates(root, found.notes)):
         try:
             found.runs.append(read_run(folder))
         except Unreadable as error:
@@ -42,7 +42,7 @@ def collect(roots: Iterable[str | Path]) -> Collection:
     found.runs = _each_once(found.runs, found.notes)
     if not found.runs:
         said = "".join(f"\n  {note}" for note in found.notes[:10])
-        raise NoRuns(f"no run under {', '.join(map(str, roots))}; a run folder has a status.json{said}")
+        raise NoRuns(f"no run under {', '.join(map(str, folders))}; a run folder has a status.json{said}")
     return found
 
 

@@ -46,7 +46,7 @@ def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> Interva
     mean, n = float(x.mean()), len(x)
     if n == 1:
         return Interval(mean, math.nan, math.nan, n)
-    if np.ptp(x) == 0:
+    if _constant(x):
         return Interval(mean, mean, mean, n)
     if method == "t":
         ends = stats.ttest_1samp(x, 0.0).confidence_interval(level)
@@ -72,7 +72,7 @@ def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", leve
     mean, n = float(a.mean() - b.mean()), min(len(a), len(b))
     if n == 1:
         return Interval(mean, math.nan, math.nan, n)
-    if np.ptp(a) == np.ptp(b) == 0:
+    if _constant(a) and _constant(b):
         return Interval(mean, mean, mean, n)
     if method == "t":
         ends = stats.ttest_ind(a, b, equal_var=False).confidence_interval(level)
@@ -99,6 +99,11 @@ def seeds_needed(
     freedom = counts - 1 if paired else 2 * counts - 2
     enough = stats.t.ppf((1 + level) / 2, freedom) * spread / np.sqrt(counts) <= half_width
     return int(counts[enough.argmax()]) if enough.any() else None
+
+
+def _constant(x: Any) -> bool:
+    """Whether the numbers differ by no more than the rounding of their own subtraction."""
+    return bool(np.ptp(x) <= 1e-12 * np.abs(x).max())
 
 
 def _bca(samples: tuple[Any, ...], statistic: Any, level: float) -> Any:

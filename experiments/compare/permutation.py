@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-MOST = 2**16 - 1  # relabellings that are enumerated; beyond that so many are drawn
+ENUMERATED = 2**16  # relabellings, up to which all of them are looked at
+DRAWN = 9_999  # beyond that
 SEED = 0
 
 
@@ -24,7 +25,8 @@ def permutation_test(a: Any, b: Any, paired: bool) -> Permutation:
     """P(difference of means at least as far out), twice that of the nearer side, over all relabellings.
 
     Paired: each a[i] - b[i] keeps or changes its sign (Fisher 1935, section 21), 2^n ways.
-    Unpaired: the seeds are dealt out anew, C(n_a + n_b, n_a) ways. Both are exact up to 65,535 ways and drawn beyond.
+    Unpaired: the seeds are dealt out anew, C(n_a + n_b, n_a) ways.
+    Both are exact up to 65,536 ways, beyond which 9,999 are drawn.
     One seed on a side shows nothing: p is 1.
     """
     from scipy import stats
@@ -33,12 +35,9 @@ def permutation_test(a: Any, b: Any, paired: bool) -> Permutation:
         return Permutation(1.0, 1.0)
 
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    settings: dict[str, Any] = {
-        "n_resamples": MOST,
-        "vectorized": True,
-        "batch": 4096,
-        "rng": np.random.default_rng(SEED),
-    }
+    count = ENUMERATED if _ways(len(a), len(b), paired) <= ENUMERATED else DRAWN
+    settings: dict[str, Any] = {"n_resamples": count, "vectorized": True, "batch": 4096}
+    settings["rng"] = np.random.default_rng(SEED)
     if paired:
         found = stats.permutation_test((a - b,), _mean, permutation_type="samples", **settings)
     else:
@@ -51,8 +50,8 @@ def smallest_p(n_a: int, n_b: int, paired: bool) -> float:
 
     Where they are drawn, the observed labels count as one more of them.
     """
-    ways = 2**n_a if paired else comb(n_a + n_b, n_a)
-    return min(1.0, 2 / (ways if ways <= MOST else MOST + 1))
+    ways = _ways(n_a, n_b, paired)
+    return min(1.0, 2 / (ways if ways <= ENUMERATED else DRAWN + 1))
 
 
 def seeds_to_reach(p: float, comparisons: int, most: int = 64) -> int:
@@ -80,6 +79,10 @@ def probability_of_improvement(a: Any, b: Any) -> float:
     from scipy import stats
 
     return float(stats.mannwhitneyu(a, b, method="asymptotic").statistic) / (len(a) * len(b))
+
+
+def _ways(n_a: int, n_b: int, paired: bool) -> int:
+    return 2**n_a if paired else comb(n_a + n_b, n_a)
 
 
 def _mean(x: Any, axis: int) -> Any:

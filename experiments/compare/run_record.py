@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from experiments.tracking.strict_json import number, read_json
 
 GROUPS = ("component", "strategy", "model", "data", "optimizer")
 DIVERGED, CRASHED, UNFINISHED = "diverged", "crashed", "unfinished"
+
+_VERSIONS = ("python", "torch", "numpy", "hardgrad")
+_CONDITIONS = {*(f"versions.{name}" for name in _VERSIONS), "git.commit", "platform", "cpu.model", "threads", "device"}
 
 
 class Unreadable(Exception):
@@ -103,7 +107,11 @@ def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float])
     lines = [line for line in str(status.get("error") or "").strip().splitlines() if line.strip()]
     said = lines[-1].strip() if lines else ""
     if name == DONE:
-        bad = [tag for tag in ("loss/train", "loss/val") if abs(last.get(tag, 0.0)) == float("inf") or last.get(tag) != last.get(tag)]
+        bad = [
+            tag
+            for tag in ("loss/train", "loss/val")
+            if abs(last.get(tag, 0.0)) == float("inf") or last.get(tag) != last.get(tag)
+        ]
         return (DIVERGED, f"{bad[0]} is {last[bad[0]]} at the end") if bad else ("done", "")
     if name == FAILED:
         return (DIVERGED if said.startswith("training diverged") else CRASHED), said or "no reason given"
@@ -132,12 +140,8 @@ def _environment(paths: RunPaths) -> dict[str, Any]:
 
 
 def _conditions(environment: Mapping[str, Any], config: Mapping[str, Any], engine: str, outcome: str) -> dict[str, Any]:
-    """Data, device, versions and machine; and the engine, of which a run that failed knows nothing."""
-    kept = {
-        key: value
-        for key, value in environment.items()
-        if key.startswith(("data_hashes.", "versions.")) or key in ("platform", "cpu.model", "threads", "device")
-    }
+    """What numbers depend on besides the configuration; and the engine, of which a run that failed knows nothing."""
+    kept = {k: value for k, value in environment.items() if k in _CONDITIONS or k.startswith("data_hashes.")}
     kept.setdefault("device", config.get("device"))
     return {**kept, "engine": engine} if outcome == "done" else kept
 
@@ -157,8 +161,7 @@ def _value(value: Any) -> Any:
 def _yaml(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise Unreadable(f"no {path.name}")
-    import yaml
-
+    yaml: Any = import_module("yaml")  # by name, as it has no type hints
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader())
     except yaml.YAMLError as error:
@@ -171,10 +174,12 @@ def _yaml(path: Path) -> dict[str, Any]:
 @cache
 def _loader() -> Any:
     """PyYAML's safe loader, in C where there is one; it takes 1e-05 for text, which YAML 1.2 and OmegaConf do not."""
-    import yaml
+    yaml: Any = import_module("yaml")
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         pass
 
-    Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+"), list("-+0123456789"))
+    Loader.add_implicit_resolver(
+        "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+"), list("-+0123456789")
+    )
     return Loader

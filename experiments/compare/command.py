@@ -1,0 +1,87 @@
+"""The command line of the comparison."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from experiments.compare import markdown
+from experiments.compare.blocks import TUNED
+from experiments.compare.collecting import NoRuns
+from experiments.compare.comparing import DEFAULT_BASELINE, Question
+from experiments.compare.intervals import METHODS
+from experiments.compare.report import Report, make
+from experiments.compare.scoring import Metric, WrongMetric
+from experiments.compare.terminal import render
+from experiments.compare.writing import write
+from experiments.console import shown
+
+MISSING = "pip install 'hardgrad[compare]' brings what the comparison needs"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments."""
+    made = argparse.ArgumentParser(
+        prog="python -m experiments.compare",
+        description="Which strategy, by how much, how sure, and why: from run folders alone.",
+    )
+    add = made.add_argument
+    add("runs", nargs="+", type=Path, metavar="RUNS", help="run folders, or folders that hold them")
+    add("--out", type=Path, metavar="FOLDER", help="write report.html, .md, .json, CSV and all figures there")
+    add("--tensorboard", type=Path, metavar="FOLDER", help="write aggregate runs and images of the ops there")
+    add("--readme", type=Path, metavar="FILE", help="write the table of the README there")
+    add("--metric", default="accuracy/test", metavar="TAG", help="accuracy/... or loss/...; default %(default)s")
+    add("--at", choices=("best", "last"), default="best", help="the best checkpoint on validation data, or the last")
+    add("--baseline", default=DEFAULT_BASELINE, metavar="NAME", help="a strategy, or 'best'; default %(default)s")
+    add("--method", choices=METHODS, default="t", help="of the intervals: t, or BCa bootstrap; default %(default)s")
+    add("--half-width", type=_positive, default=None, metavar="H", help="for which to say how many seeds are needed")
+    add("--tuned", default=",".join(TUNED), metavar="KEYS", help="keys of which each strategy gets its best value")
+    add("--choosing-seeds", type=_seeds, metavar="SEEDS", help="seeds on which these are chosen, such as 100,101,102")
+    return made
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Prints the answer and writes what is asked for; 0 if all is well, 2 for wrong arguments or no runs."""
+    given = parser().parse_args(arguments)
+    try:
+        report = make(given.runs, question(given), [key for key in given.tuned.split(",") if key])
+        print(render(report))
+        _write(report, given)
+    except (NoRuns, WrongMetric) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        print(f"error: {error.name} is not installed; {MISSING}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def question(given: argparse.Namespace) -> Question:
+    """What the arguments ask; a half-width is in points of accuracy or in nats."""
+    metric = Metric(given.metric, given.at)
+    width = given.half_width
+    if metric.kind == "accuracy":
+        width = 0.01 if width is None else width / 100
+    return Question(metric, given.baseline, given.method, 0.01 if width is None else width, given.choosing_seeds)
+
+
+def _write(report: Report, given: argparse.Namespace) -> None:
+    if given.readme:
+        given.readme.write_text(markdown.readme(report), encoding="utf-8")
+    if given.out:
+        print(f"\nreport: {shown(write(report, given.out))}")
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be more than 0, got {text}")
+    return number
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be whole numbers with commas between them, got {text}") from None

@@ -1,0 +1,41 @@
+"""Components by strategies at a glance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from experiments.compare import tables
+from experiments.compare.figures import style
+from experiments.compare.report import Report
+from experiments.compare.terminal import printable
+
+
+def heat_map(report: Report) -> Any:
+    """Blocks by arms, the score as colour and number; a pair that does not exist stays empty."""
+    names, arms, grid = tables.overview(report)
+    means = np.array([[np.nan if score is None else score.mean for score in row] for row in grid])
+    width = 2.2 + 0.055 * max(map(len, names)) + 0.62 * len(arms)
+    height = 1.4 + 0.075 * max(map(len, arms)) + 0.38 * len(names)
+    with style() as figure_class:
+        figure = figure_class(figsize=(width, height), layout="constrained")
+        axes = figure.subplots()
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
+        image = axes.imshow(means, cmap="cividis", aspect="auto")
+        for row, column in np.ndindex(means.shape):
+            text, colour = _cell(float(means[row, column]), image, report)
+            axes.text(column, row, text, color=colour, ha="center", va="center", fontsize=8)
+        axes.set_xticks(range(len(arms)), [printable(arm) for arm in arms], rotation=45, ha="right")
+        axes.set_yticks(range(len(names)), [printable(name) for name in names])
+        bar = figure.colorbar(image, label=f"{report.question.metric.tag}, {tables.unit(report.question)}")
+        bar.formatter = lambda number, _: tables.value(number, report.question)
+        bar.update_ticks()
+    return figure
+
+
+def _cell(mean: float, image: Any, report: Report) -> tuple[str, str]:
+    if np.isnan(mean):
+        return "n/a", "0.5"
+    return tables.value(mean, report.question), "white" if image.norm(mean) < 0.5 else "black"

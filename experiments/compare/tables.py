@@ -1,0 +1,166 @@
+"""The tables of a report as rows of text; the terminal, Markdown and HTML only differ in how they draw them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.compare.choosing import Choice
+from experiments.compare.comparing import Difference, Question
+from experiments.compare.intervals import Interval
+from experiments.compare.report import Report, Section
+
+NONE = "-"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A heading, the names of the columns, and rows as long as these."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def unit(question: Question) -> str:
+    """What the numbers of the metric are in."""
+    return "%" if question.metric.kind == "accuracy" else "nats"
+
+
+def value(number: float, question: Question) -> str:
+    """A score: accuracy in percent, loss as it is."""
+    return f"{100 * number:.1f}" if question.metric.kind == "accuracy" else f"{number:.4g}"
+
+
+def signed(number: float, question: Question) -> str:
+    """A difference of scores: points or nats."""
+    if question.metric.kind == "accuracy":
+        return f"{100 * number:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0")
+    return f"{number:+.3g}"
+
+
+def ranged(interval: Interval | None, question: Question, form: Any = value) -> str:
+    """A mean and its interval, `93.1 [92.0, 94.2]`."""
+    if interval is None:
+        return NONE
+    mean = form(interval.mean, question)
+    if math.isnan(interval.low):
+        return f"{mean} [no interval]"
+    return f"{mean} [{form(interval.low, question)}, {form(interval.high, question)}]"
+
+
+def of(section: Section, question: Question) -> list[Table]:
+    """The tables of a block for which there are data."""
+    found = (scores(section, question), differences(section, question), tuning(section), budgets(section))
+    return [table for table in found if table is not None]
+
+
+def scores(section: Section, question: Question) -> Table:
+    """Every arm's score with n, what was chosen for it, and its failures."""
+    header = ["strategy", "n", f"{question.metric.tag} {unit(question)} [95 %]", "chosen", "not done"]
+    rows = []
+    for choice, score in zip(section.result.choices, section.result.scores, strict=True):
+        n = str(score.interval.n) if score.interval else "0"
+        rows.append([score.name, n, ranged(score.interval, question), chosen(choice), score.failures or NONE])
+    rows += [[name, "n/a", NONE, NONE, why] for name, why in section.result.block.absent.items()]
+    return Table("scores", header, rows)
+
+
+def chosen(choice: Choice) -> str:
+    """The setting of an arm, `lr 0.1, temperature 1.0`."""
+    return ", ".join(f"{short(key)} {_plain(v)}" for key, v in choice.setting.values.items()) or NONE
+
+
+def short(key: str) -> str:
+    """The last part of a dotted key."""
+    return key.rpartition(".")[2]
+
+
+def _plain(number: Any) -> str:
+    return f"{number:g}" if isinstance(number, float) else str(number)
+
+
+def differences(section: Section, question: Question) -> Table | None:
+    """Every arm less the baseline; None where there is nothing to compare."""
+    found = section.result.differences
+    if not found:
+        return None
+    width = f"±{value(question.half_width, question)}"
+    points = "points" if question.metric.kind == "accuracy" else "nats"
+    header = [f"less {found[0].baseline}", f"{points} [95 %]", "p", "p Holm", "P(better)", f"seeds for {width}"]
+    title = f"differences; permutation p, which with these seeds cannot be below {min(d.smallest_p for d in found):.3g}"
+    return Table(title, header, [_difference(d, question) for d in found])
+
+
+def _difference(found: Difference, question: Question) -> list[str]:
+    mark = " (unpaired)" if found.unpaired_because else ""
+    return [
+        found.name + mark,
+        ranged(found.interval, question, signed),
+        _p(found.p),
+        _p(found.adjusted),
+        f"{found.improvement:.2f}",
+        NONE if found.seeds_needed is None else str(found.seeds_needed),
+    ]
+
+
+def _p(p: float) -> str:
+    return "<.0001" if p < 1e-4 else f"{p:.4f}"
+
+
+def budgets(section: Section) -> Table:
+    """Validation accuracy at equal steps and at equal time."""
+    given, question = section.budgets, Question()
+    header = ["strategy", f"at {given.steps} steps %", f"at {given.seconds or 0:.3g} s %", "mean seconds a run"]
+    rows = []
+    for score in section.result.scores:
+        seen = section.evidence[score.name].budgeted
+        seconds = NONE if score.seconds is None else f"{score.seconds:.3g}"
+        rows.append([score.name, ranged(seen.at_steps, question), ranged(seen.at_seconds, question), seconds])
+    return Table("best validation accuracy at equal steps and at equal wall-clock time", header, rows)
+
+
+def tuning(section: Section) -> Table | None:
+    """The trials of every arm: what was tried, what was chosen, what equal trials would have given."""
+    choices, question = section.result.choices, Question()
+    if all(choice.trials == 1 for choice in choices):
+        return None
+    equal = choices[0].equal_trials
+    header = ["strategy", "trials", "chosen", "at the edge", f"best of {equal} %", "validation accuracy % by setting"]
+    rows = []
+    for choice in choices:
+        curve = "; ".join(f"{_setting(values)}: {value(seen.mean, question)}" for values, seen in choice.curve)
+        expected = NONE if choice.expected is None else value(choice.expected, question)
+        edges = ", ".join(short(key) for key in choice.edges) or "no"
+        rows.append([choice.arm.name, str(choice.trials), chosen(choice), edges, expected, curve])
+    seeds = ", ".join(map(str, section.result.seeds.choosing))
+    return Table(f"tuning, on validation data and seeds {seeds}", header, rows)
+
+
+def _setting(values: dict[str, Any]) -> str:
+    return ", ".join(_plain(number) for number in values.values())
+
+
+def overview(report: Report) -> tuple[list[str], list[str], list[list[Interval | None]]]:
+    """Short names of the blocks, arms, and each arm's score in each block, None where it does not exist."""
+    arms = list(dict.fromkeys(name for section in report.sections for _, name in section.arms))
+    grid: list[list[Interval | None]] = []
+    for section in report.sections:
+        by_name = {score.name: score.interval for score in section.result.scores}
+        grid.append([by_name.get(arm) for arm in arms])
+    return short_names([section.result.block.parts for section in report.sections]), arms, grid
+
+
+def short_names(parts: Sequence[tuple[str, ...]]) -> list[str]:
+    """The blocks' names without what all of them share; the component stays."""
+    common = set.intersection(*map(set, parts)) if len(parts) > 1 else set()
+    return [", ".join([own[0], *(part for part in own[1:] if part not in common)]) for own in parts]
+
+
+def overview_table(report: Report) -> Table:
+    """The same as text."""
+    names, arms, grid = overview(report)
+    rows = [[name, *(ranged(score, report.question) for score in row)] for name, row in zip(names, grid, strict=True)]
+    return Table(f"{report.question.metric.tag}, {unit(report.question)}", ["", *arms], rows)

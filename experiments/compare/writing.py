@@ -1,0 +1,51 @@
+"""A folder with the report in every form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from experiments.compare import markdown, page
+from experiments.compare.comparing import Question
+from experiments.compare.figures import page_panels, save, write_figures
+from experiments.compare.heat_map import heat_map
+from experiments.compare.machine_files import write_machine_files
+from experiments.compare.report import Report, Section
+
+
+@dataclass(frozen=True)
+class _Task:
+    section: Section
+    question: Question
+    stem: Path
+
+
+def write(report: Report, folder: Path) -> Path:
+    """Writes report.html, report.md, report.json, the CSV files and `figures/`; returns the page's path."""
+    figures = folder / "figures"
+    figures.mkdir(parents=True, exist_ok=True)
+    tasks = [_Task(section, report.question, figures / str(i)) for i, section in enumerate(report.sections)]
+    drawn = _drawn(tasks)
+    save(heat_map(report), figures / "heat_map")
+    write_machine_files(report, folder)
+    (folder / "report.md").write_text(markdown.render(report, folder), encoding="utf-8")
+    path = folder / "report.html"
+    path.write_text(page.render(report, drawn, folder), encoding="utf-8")
+    return path
+
+
+def _drawn(tasks: Sequence[_Task]) -> list[list[tuple[str, str]]]:
+    """The panels of the page, section by section; the figures are written on the way."""
+    if len(tasks) < 2:
+        return [_draw(task) for task in tasks]
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(tasks)), mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_draw, tasks))
+
+
+def _draw(task: _Task) -> list[tuple[str, str]]:
+    write_figures(task.section, task.question, task.stem)
+    return page_panels(task.section, task.question)

@@ -1,0 +1,253 @@
+"""What is compared with what: blocks and arms, pairs, choosing seeds, failed runs, notes."""
+
+import itertools
+import math
+
+import pytest
+
+pytest.importorskip("scipy")
+
+from experiments.compare.choosing import expected_best
+from experiments.compare.comparing import Question
+from experiments.compare.report import make
+from experiments.compare.scoring import Metric, WrongMetric
+from run_folders import ENVIRONMENT, write_run
+
+
+def sweep(root, accuracies, **more):
+    """One run a strategy and seed."""
+    for strategy, values in accuracies.items():
+        for seed, value in enumerate(values):
+            write_run(root / strategy / f"seed={seed}", strategy, seed, value, **more)
+    return root
+
+
+def only(root, **question):
+    (section,) = make([root], Question(**question)).sections
+    return section.result
+
+
+def notes(result):
+    return "\n".join(result.notes)
+
+
+def test_the_difference_is_paired_over_seeds(tmp_path):
+    result = only(sweep(tmp_path, {"ste": [0.6, 0.7, 0.8], "subgradient": [0.5, 0.6, 0.75]}))
+    (found,) = result.differences
+    assert (found.name, found.baseline, found.unpaired_because) == ("ste", "subgradient", "")
+    assert found.interval.mean == pytest.approx(0.25 / 3)
+    assert (found.interval.n, found.p, found.smallest_p) == (3, 0.25, 0.25)
+    assert found.improvement == pytest.approx(6.5 / 9)
+    assert "3 seeds cannot reach p = 0.05" in notes(result)
+    assert "6 paired seeds can" in notes(result)
+
+
+def test_a_missing_seed_is_said_and_the_pairs_given_up(tmp_path):
+    sweep(tmp_path, {"ste": [0.6, 0.7, 0.8], "subgradient": [0.5, 0.6]})
+    result = only(tmp_path)
+    assert result.differences[0].unpaired_because == "seed 2 is on one side only"
+    assert "UNPAIRED: seed 2" in notes(result)
+    assert [score.interval.n for score in result.scores] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"environment": {"data_hashes": {**ENVIRONMENT["data_hashes"], "test": "other"}}}, "data_hashes.test differs"),
+        ({"environment": {"device": "cuda"}}, "device differs"),
+        ({"environment": {"versions": {**ENVIRONMENT["versions"], "torch": "2.13.0"}}}, "versions.torch differs"),
+        ({"environment": {"git": {"commit": "1" * 40, "dirty": False}}}, "git.commit differs"),
+        ({"engine": "stacked"}, "engine differs (stacked and single for seed 1)"),
+    ],
+    ids=["data", "device", "version", "commit", "engine"],
+)
+def test_a_condition_that_differs_is_said_and_the_pairs_given_up(tmp_path, change, word):
+    sweep(tmp_path, {"subgradient": [0.5, 0.6]})
+    write_run(tmp_path / "a", "ste", 0, 0.7)
+    write_run(tmp_path / "b", "ste", 1, 0.8, **change)
+    assert word in only(tmp_path).differences[0].unpaired_because
+
+
+def test_failed_runs_count_at_chance_and_are_counted(tmp_path):
+    """Of three: one diverged, one crashed, both at a tenth of ten classes; n is three."""
+    sweep(tmp_path, {"subgradient": [0.5, 0.5, 0.5]})
+    write_run(tmp_path / "a", "ste", 0, 0.9)
+    write_run(tmp_path / "b", "ste", 1, status="FAILED", error="training diverged by step 5; lower optimizer.lr")
+    write_run(tmp_path / "c", "ste", 2, status="FAILED", error="Traceback\n  ...\nRuntimeError: no memory\n")
+    result = only(tmp_path)
+    score = next(score for score in result.scores if score.name == "ste")
+    assert (score.interval.n, score.failures) == (3, "1 crashed, 1 diverged")
+    assert score.interval.mean == pytest.approx((0.9 + 0.1 + 0.1) / 3)
+    assert result.differences[0].unpaired_because == ""
+    losses = only(tmp_path, metric=Metric("loss/val"))
+    score = next(score for score in losses.scores if score.name == "ste")
+    assert score.interval.mean == pytest.approx((1 + 2 * math.log(10)) / 3)
+
+
+def test_case_H04_a_run_that_ends_in_nan_is_not_averaged_away(tmp_path):
+    """The part of the comparison table: DONE with a loss that is not finite is a diverged run, not its last score."""
+    sweep(tmp_path, {"subgradient": [0.5, 0.5]})
+    rows = [{"step": 1, "loss/train": 1.0}, {"step": 20, "loss/train": "NaN", "accuracy/val": 0.9}]
+    for seed in (0, 1):
+        write_run(tmp_path / f"ste{seed}", "ste", seed, 0.9, rows=rows if seed else None, on_nonfinite="continue")
+    result = only(tmp_path)
+    score = next(score for score in result.scores if score.name == "ste")
+    assert (score.interval.n, score.failures, score.interval.mean) == (2, "1 diverged", 0.5)
+
+
+def test_unfinished_runs_are_shown_and_have_no_score(tmp_path):
+    sweep(tmp_path, {"ste": [0.6, 0.7]})
+    write_run(tmp_path / "cut", "ste", 2, status="RUNNING")
+    write_run(tmp_path / "stopped", "ste", 3, status="INTERRUPTED", error="stopped by SIGTERM")
+    report = make([tmp_path])
+    assert [(run.outcome, run.reason) for run in report.failed] == [
+        ("unfinished", "cut off"),
+        ("unfinished", "stopped by SIGTERM"),
+    ]
+    (score,) = report.sections[0].result.scores
+    assert (score.interval.n, score.failures) == (2, "2 unfinished")
+
+
+def test_a_failed_run_of_unknown_data_has_no_score_and_that_is_said(tmp_path):
+    sweep(tmp_path, {"ste": [0.5, 0.5]}, data___target_="experiments.data.gone.Gone")
+    gone = {"data___target_": "experiments.data.gone.Gone", "error": "training diverged"}
+    write_run(tmp_path / "a", seed=2, status="FAILED", **gone)
+    result = only(tmp_path)
+    assert (result.scores[0].interval.n, result.scores[0].failures) == (2, "1 diverged")
+    assert "ste: a FAILED run is left out" in notes(result)
+
+
+def tuned(root, grid, reported=(), chosen=None, best=0.3):
+    """A learning-rate grid; the best is `best`, on test and on validation data."""
+    for strategy in ("ste", "subgradient"):
+        for lr, seed in itertools.product(grid, range(6)):
+            accuracy = 0.8 - abs(math.log10(lr / best)) / 10 + seed / 1000
+            write_run(root / strategy / f"{lr}" / f"{seed}", strategy, seed, accuracy, lr=lr)
+        for seed in reported:
+            write_run(root / strategy / "report" / f"{seed}", strategy, seed, 0.75, lr=chosen)
+
+
+def test_a_full_grid_is_split_into_choosing_and_reported_seeds(tmp_path):
+    tuned(tmp_path, (0.1, 0.3, 1.0))
+    result = only(tmp_path)
+    assert (result.seeds.choosing, result.seeds.reported) == ((4, 5), (0, 1, 2, 3))
+    for choice, score in zip(result.choices, result.scores, strict=True):
+        assert (choice.setting.values, choice.edges, choice.trials) == ({"optimizer.lr": 0.3}, [], 3)
+        assert [run.seed for run in choice.runs] == [0, 1, 2, 3]
+        assert score.interval.mean == pytest.approx(0.8015)
+        assert [values["optimizer.lr"] for values, _ in choice.curve] == [0.1, 0.3, 1.0]
+    assert "the last third of the seeds" in notes(result)
+    assert "EDGE" not in notes(result)
+
+
+def test_a_sweep_in_two_steps_reports_the_seeds_that_only_the_chosen_setting_has(tmp_path):
+    tuned(tmp_path, (0.1, 0.3), reported=(10, 11, 12), chosen=0.3)
+    result = only(tmp_path)
+    assert (result.seeds.choosing, result.seeds.reported) == ((0, 1, 2, 3, 4, 5), (10, 11, 12))
+    assert [score.interval.mean for score in result.scores] == [0.75, 0.75]
+    assert "ste: best optimizer.lr = 0.3 lies at the EDGE" in notes(result)
+
+
+def test_the_choosing_seeds_can_be_given(tmp_path):
+    tuned(tmp_path, (0.1, 0.3))
+    result = only(tmp_path, choosing_seeds=(0,))
+    assert result.seeds.reported == (1, 2, 3, 4, 5)
+
+
+def test_the_choice_is_made_on_validation_data(tmp_path):
+    """Test data would choose the other one."""
+    for lr, validation, test in ((0.1, 0.9, 0.5), (0.2, 0.8, 0.99)):
+        for seed in range(3):
+            write_run(tmp_path / f"{lr}-{seed}", "ste", seed, test, validation=validation, lr=lr)
+    result = only(tmp_path)
+    assert result.choices[0].setting.values == {"optimizer.lr": 0.1}
+    assert result.scores[0].interval.mean == 0.5
+
+
+def test_one_seed_cannot_be_split_and_that_is_said(tmp_path):
+    for lr in (0.1, 0.2):
+        write_run(tmp_path / f"{lr}", "ste", 0, lr, lr=lr)
+    assert "same seed, which flatters" in notes(only(tmp_path))
+
+
+def test_unequal_trials_are_said_and_an_equal_number_scored(tmp_path):
+    for lr, seed in itertools.product((0.1, 0.2, 0.4), range(3)):
+        write_run(tmp_path / f"ste-{lr}-{seed}", "ste", seed, lr, lr=lr)
+        if lr < 0.3:
+            write_run(tmp_path / f"sub-{lr}-{seed}", "subgradient", seed, lr, lr=lr)
+    result = only(tmp_path)
+    assert "UNEQUAL number of trials: subgradient 2, ste 3" in notes(result)
+    ste = next(choice for choice in result.choices if choice.arm.name == "ste")
+    assert ste.expected == pytest.approx((0.2 + 0.4 + 0.4) / 3)
+
+
+@pytest.mark.parametrize("trials", [1, 2, 3, 4])
+def test_expected_best_by_enumeration(trials):
+    scores = [0.3, 0.1, 0.7, 0.7]
+    subsets = list(itertools.combinations(scores, trials))
+    assert expected_best(scores, trials) == pytest.approx(sum(map(max, subsets)) / len(subsets))
+
+
+def test_temperature_is_tuned_too(tmp_path):
+    for temperature, seed in itertools.product((0.3, 1.0), range(3)):
+        write_run(
+            tmp_path / f"{temperature}-{seed}", "smooth", seed, temperature / 2, strategy__temperature=temperature
+        )
+    (choice,) = only(tmp_path).choices
+    assert choice.setting.values == {"optimizer.lr": 0.1, "strategy.temperature": 1.0}
+    assert choice.edges == ["strategy.temperature"]
+
+
+def test_variants_of_a_strategy_are_arms_and_other_keys_make_blocks(tmp_path):
+    for carrier, bits, seed in itertools.product(("identity", "clipped"), (2, 4), range(2)):
+        settings = {"strategy__carrier": carrier, "component__bits": bits}
+        write_run(tmp_path / f"{carrier}-{bits}-{seed}", "ste", seed, 0.5, **settings)
+    sections = make([tmp_path]).sections
+    assert [section.name for section in sections] == [f"floor, mlp, digits, component.bits={b}" for b in (2, 4)]
+    assert [name for _, name in sections[0].arms] == ["ste (carrier=clipped)", "ste (carrier=identity)"]
+
+
+def test_a_setting_that_goes_with_the_strategy_is_a_difference_and_no_block(tmp_path):
+    sweep(tmp_path, {"ste": [0.5, 0.6]}, batch_size=32, lr=0.2)
+    sweep(tmp_path, {"subgradient": [0.5, 0.6]}, batch_size=64)
+    result = only(tmp_path)
+    assert result.block.differing == {"batch_size": {"ste": "32", "subgradient": "64"}}
+    assert "batch_size is not the same everywhere" in notes(result)
+    assert "learning rates differ and were not chosen here" in notes(result)
+
+
+def test_the_baseline_can_be_any_strategy_or_the_best(tmp_path):
+    sweep(tmp_path, {"ste": [0.6, 0.7], "subgradient": [0.5, 0.6], "rewrite": [0.9, 0.8]})
+    assert only(tmp_path, baseline="best").differences[0].baseline == "rewrite"
+    assert only(tmp_path, baseline="ste").differences[0].baseline == "ste"
+    low = only(tmp_path, baseline="best", metric=Metric("loss/val"))
+    assert low.differences[0].baseline == "subgradient"  # all have one loss
+
+
+def test_holm_is_over_the_strategies_of_a_block(tmp_path):
+    values = {"subgradient": [0.1] * 6, "ste": [0.5 + i / 100 for i in range(6)], "smooth": [0.1, 0.2] * 3}
+    found = {d.name: d for d in only(sweep(tmp_path, values)).differences}
+    assert found["ste"].p == 2 / 64
+    assert found["ste"].adjusted == 4 / 64
+
+
+def test_equal_steps_and_equal_time(tmp_path):
+    """The slow strategy is halfway when the fast one is done; its curve is at half its accuracy there."""
+    sweep(tmp_path, {"ste": [0.8, 0.8]}, seconds=1.0)
+    sweep(tmp_path, {"smooth": [0.9, 0.9]}, seconds=2.0)
+    (section,) = make([tmp_path]).sections
+    assert (section.budgets.steps, section.budgets.seconds) == (20, 1.0)
+    seen = {name: found.budgeted for name, found in section.evidence.items()}
+    assert (seen["ste"].at_steps.mean, seen["ste"].at_seconds.mean) == (0.8, 0.8)
+    assert (seen["smooth"].at_steps.mean, seen["smooth"].at_seconds.mean) == (0.9, 0.45)
+
+
+def test_a_metric_without_a_value_for_a_failed_run_is_refused():
+    with pytest.raises(WrongMetric, match="choose an accuracy"):
+        Metric("grad_norm/total")
+
+
+def test_a_cell_that_does_not_exist_is_listed(tmp_path):
+    sweep(tmp_path, {"ste": [0.6, 0.7]})
+    write_run(tmp_path / "n", "rewrite", status="NOT_APPLICABLE", error="sign has no rewrite")
+    assert only(tmp_path).block.absent == {"rewrite": "sign has no rewrite"}

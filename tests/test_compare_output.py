@@ -1,0 +1,198 @@
+"""The report in its forms: 80 columns, one self-contained page, strict JSON, and names that are only text."""
+
+import csv
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+pytest.importorskip("scipy")
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from experiments.compare import markdown, palette, terminal
+from experiments.compare.command import main
+from experiments.compare.comparing import Question
+from experiments.compare.report import make
+from experiments.compare.tables import Table
+from run_folders import write_run
+
+HOSTILE = "<script>alert('$x_1$')</script>|`*\x1b[31m"
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and the text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A report on runs that are called what no run should be called, one of them failed; and what was printed."""
+    root = tmp_path_factory.mktemp("runs")
+    for seed in (0, 1, 2):
+        write_run(root / "a" / f"{seed}", "subgradient", seed, 0.5 + seed / 50)
+        write_run(root / "<script>alert(1)<" / f"{seed} #?%", "ste", seed, 0.7, strategy__carrier=HOSTILE)
+        write_run(root / "b" / f"{seed}", "ste", seed, 0.6, strategy__carrier="identity")
+    error = f"training diverged by step 5 {HOSTILE}"
+    write_run(root / "c", "ste", 3, status="FAILED", error=error, strategy__carrier=HOSTILE)
+    out = tmp_path_factory.mktemp("report & co")
+    assert main([str(root), "--out", str(out), "--readme", str(out / "table.md")]) == 0
+    return root, out
+
+
+def test_the_page_is_one_file_without_network_or_script(written):
+    _, out = written
+    page = Page((out / "report.html").read_text())
+    assert {tag for tag, _ in page.tags} & {"script", "link", "iframe", "object"} == set()
+    for tag, attributes in page.tags:
+        assert not any(name.startswith("on") for name in attributes), tag
+        assert attributes.get("src", "data:image/svg+xml;base64,").startswith("data:image/svg+xml;base64,")
+        assert attributes.get("href", "./").startswith(("./", "#"))
+    assert "default-src 'none'" in (out / "report.html").read_text()
+    images = [attributes for tag, attributes in page.tags if tag == "img"]
+    assert len(images) >= 8
+    assert all(image["alt"] for image in images)
+
+
+def test_the_page_shows_names_as_text_and_links_that_exist(written):
+    root, out = written
+    page = Page((out / "report.html").read_text())
+    shown = HOSTILE.replace("\x1b", "?")
+    assert f"ste (carrier={shown})" in page.text
+    assert f"training diverged by step 5 {shown}" in page.text
+    links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
+    targets = [(out / unquote(link)).resolve() for link in links if link[0] == "."]
+    assert {root / "c", *(run for kind in ("a", "b") for run in (root / kind).iterdir())} < set(targets)
+    assert all(target.is_dir() for target in targets)
+
+
+def test_figures_are_files_whatever_the_names(written):
+    _, out = written
+    names = {path.name for path in (out / "figures").iterdir()}
+    kinds = ("0_curves", "0_layers", "0_differences", "heat_map")
+    assert {f"{kind}.{form}" for kind in kinds for form in ("svg", "png")} == names
+    drawn = (out / "figures" / "0_curves.svg").read_text()
+    assert "<script" not in drawn
+    assert "$x_1$" in drawn
+    assert (out / "figures" / "0_curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_markdown_has_no_markup_in_names(written):
+    _, out = written
+    for name in ("report.md", "table.md"):
+        text = (out / name).read_text()
+        assert "<script" not in text
+        assert "\x1b" not in text
+        rows = [line for line in text.splitlines() if line.startswith("| ste (carrier=")]
+        assert all(len(re.findall(r"(?<!\\)\|", row)) == len(re.findall(r"(?<!\\)\|", rows[0])) for row in rows[:1])
+
+
+def test_json_is_strict_and_says_what_the_page_says(written):
+    _, out = written
+    found = json.loads((out / "report.json").read_text(), parse_constant=pytest.fail)
+    (block,) = found["blocks"]
+    assert [score["interval"]["n"] for score in block["scores"]] == [3, 4, 3]
+    assert [score["failures"] for score in block["scores"]] == ["", "1 diverged", ""]
+    assert "UNPAIRED: seed 3 is on one side only" in "\n".join(block["notes"])
+    assert len(found["runs"]) == 10
+    assert sum(run["outcome"] == "diverged" for run in found["runs"]) == 1
+
+
+def test_csv_has_every_run_and_difference(written):
+    _, out = written
+
+    def rows(name):
+        with open(out / name, newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    assert len(rows("runs.csv")) == 10
+    assert {row["n"] for row in rows("scores.csv")} == {"3", "4"}
+    assert {row["baseline"] for row in rows("differences.csv")} == {"subgradient"}
+    last = [row for row in rows("curves.csv") if row["tag"] == "accuracy/val" and row["step"] == "20"]
+    assert float(next(row for row in last if row["strategy"] == "subgradient")["mean"]) == pytest.approx(0.52)
+
+
+def many(root, count):
+    for index in range(count):
+        for seed in (0, 1):
+            write_run(root / f"{index}-{seed}", f"strategy_{index:02}", seed, 0.5 + index / 100 + seed / 50)
+    return root
+
+
+@pytest.mark.parametrize("count", [1, 2, 40])
+def test_the_terminal_shows_80_columns_for_any_number_of_strategies(tmp_path, count):
+    text = terminal.render(make([many(tmp_path, count)]))
+    assert max(map(len, text.splitlines())) <= 80
+    assert sum(line.startswith(f"strategy_{count - 1:02}  ") for line in text.splitlines()) >= 2
+    assert text.isprintable() or set(text) - set("\n") <= {c for c in text if c.isprintable()}
+
+
+def test_a_table_gives_way_at_its_widest_columns():
+    table = Table("t", ["a", "long"], [["x", "word " * 40], ["y", "1"]])
+    lines = terminal.draw(table, 30)
+    assert max(map(len, lines)) <= 30
+    assert lines[1].split() == ["-", "-" * 27]
+    assert lines[-1].split() == ["y", "1"]
+
+
+def test_forty_strategies_have_forty_looks_and_colours_are_their_own(tmp_path):
+    arms = [(f"strategy_{index:02}", f"strategy_{index:02}") for index in range(40)]
+    looks = palette.looks([("ste", "ste"), ("smooth", "smooth"), *arms])
+    assert len({(look.colour, str(look.dash)) for look in looks.values()}) == 42
+    assert palette.looks([("ste", "ste")])["ste"] == looks["ste"]
+    assert palette.looks([("ste", "ste (a)"), ("ste", "ste (b)")])["ste (b)"].colour == looks["ste"].colour
+    basic = palette.looks([(name, name) for name in palette.FIRST])
+    assert len({look.colour for look in basic.values()}) == 4
+
+
+def test_every_strategy_of_the_program_has_its_place():
+    options = {path.stem for path in (Path(__file__).parents[1] / "conf" / "strategy").glob("*.yaml")}
+    assert set(palette.known()) == options | set(palette.FIRST)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["gone"], "is not a folder"),
+        (["."], "no run under"),
+        ([".", "--metric", "grad_norm/total"], "choose an accuracy"),
+    ],
+    ids=["folder", "empty", "metric"],
+)
+def test_a_wrong_question_is_answered_in_words(tmp_path, monkeypatch, capsys, arguments, word):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert word in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--half-width", "0"], ["--choosing-seeds", "a"], ["--method", "z"], []])
+def test_wrong_arguments_exit_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, *(["runs"] if arguments else [])])
+    assert ended.value.code == 2
+
+
+def test_the_readme_table(tmp_path):
+    for strategy, component, seed in [(s, c, n) for s in ("ste", "rewrite") for c in ("floor", "sign") for n in (0, 1)]:
+        if (strategy, component) != ("rewrite", "sign"):
+            value = 0.6 + seed / 10 + (strategy == "ste") / 4
+            write_run(tmp_path / f"{strategy}-{component}-{seed}", strategy, seed, value, component=component)
+    write_run(tmp_path / "n", "rewrite", component="sign", status="NOT_APPLICABLE", error="no rewrite")
+    lines = markdown.readme(make([tmp_path], Question(baseline="best"))).splitlines()
+    assert lines[0] == "| component (parameters) | ste | rewrite |"
+    assert lines[2] == "| `floor` | 90.0 ± 63.5 (lr 0.1) | 65.0 ± 63.5 (lr 0.1) |"
+    assert lines[3] == "| `sign` | 90.0 ± 63.5 (lr 0.1) | n/a |"
+    assert "- `floor`, less ste: rewrite -25.0 [-25.0, -25.0]" in lines

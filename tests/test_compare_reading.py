@@ -1,0 +1,200 @@
+"""What lies under a folder: damaged, foreign, empty, double and unfinished runs are said and skipped."""
+
+import json
+import os
+
+import pytest
+
+pytest.importorskip("scipy")
+
+from experiments.compare.bands import band
+from experiments.compare.collecting import NoRuns, collect
+from experiments.compare.learning_curves import expected_steps, read_curves
+from experiments.compare.run_record import read_run
+from experiments.session import Session  # noqa: F401 (the steps of a run are those of this class)
+from run_folders import curves, write, write_run
+
+
+def test_a_trained_run_is_read_as_it_is(shared):
+    """A real one: nothing is missing, nothing is odd."""
+    folder = shared("max_steps=3", "model.width=8", "eval_every=3", "log_every=1", "optimizer.lr=1e-5")
+    found = collect([folder.parent])
+    (run,) = [run for run in found.runs if run.path == folder.resolve()]
+    assert (run.outcome, run.seed, run.options["strategy"], run.config["optimizer.lr"]) == ("done", 0, "ste", 1e-5)
+    assert run.conditions["engine"] == "single"
+    assert read_curves(run).problems == []
+    assert read_curves(run).steps("loss/train").tolist() == [1, 2, 3]
+    assert run.best["accuracy/test"] == json.loads((folder / "result.json").read_text())["best"]["accuracy/test"]
+
+
+def broken(folder, name, content):
+    write_run(folder, seed=hash(name) % 1000)
+    path = folder / name
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+
+
+BROKEN = {
+    "no config": ("config.yaml", None, "no config.yaml"),
+    "half a config": ("config.yaml", b"component: {_target_: [", "config.yaml is not YAML"),
+    "a list as config": ("config.yaml", b"- 1\n", "config.yaml is not the configuration"),
+    "another version's config": ("config.yaml", b"strategy: ste\nseed: 1\n", "KeyError: 'component'"),
+    "bytes as config": ("config.yaml", b"\xff\xfe\x00", "UnicodeDecodeError"),
+    "no result": ("result.json", None, "says DONE, but there is no result.json"),
+    "half a result": ("result.json", b'{"metrics": {"accuracy/te', "not valid JSON"),
+    "a list as result": ("result.json", b"[]", "is not the result of a run"),
+    "half a status": ("status.json", b'{"status": "DO', "not valid JSON"),
+    "another program's status": ("status.json", b'{"status": "ok"}', "is not the status of a run"),
+    "a list as environment": ("env.json", b"[1]", "AttributeError"),
+    "an empty status": ("status.json", b"", "not valid JSON"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=str)
+def test_a_damaged_run_is_said_and_skipped(tmp_path, case):
+    name, content, word = BROKEN[case]
+    write_run(tmp_path / "good")
+    broken(tmp_path / "bad", name, content)
+    found = collect([tmp_path])
+    assert [run.path.name for run in found.runs] == ["good"]
+    (note,) = found.notes
+    assert "bad" in note
+    assert word in note
+
+
+def test_foreign_folders_are_passed_by(tmp_path):
+    write_run(tmp_path / "good")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.json").write_text("{}")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "metrics.jsonl").write_text("{}\n")
+    found = collect([tmp_path])
+    assert len(found.runs) == 1
+    (note,) = found.notes
+    assert note.endswith("metrics.jsonl without a status.json")
+
+
+def test_nothing_to_compare_is_an_error_in_words(tmp_path):
+    with pytest.raises(NoRuns, match="is not a folder"):
+        collect([tmp_path / "gone"])
+    with pytest.raises(NoRuns, match=r"no run under .*; a run folder has a status\.json"):
+        collect([tmp_path])
+
+
+def test_duplicates_are_said_and_the_finished_one_kept(tmp_path):
+    write_run(tmp_path / "b" / "first", status="RUNNING")
+    write_run(tmp_path / "a" / "second", accuracy=0.75)
+    found = collect([tmp_path, tmp_path / "a", tmp_path])
+    assert [run.best["accuracy/test"] for run in found.runs] == [0.75]
+    assert [note.partition(": ")[2][:35] for note in found.notes] == ["the same configuration and seed as "]
+
+
+def test_a_link_to_the_same_run_is_the_same_run(tmp_path):
+    write_run(tmp_path / "runs" / "a")
+    os.symlink(tmp_path / "runs", tmp_path / "link")
+    found = collect([tmp_path / "runs", tmp_path / "link"])
+    assert (len(found.runs), found.notes) == (1, [])
+
+
+def test_a_half_written_line_is_said_and_left_out(tmp_path):
+    run = read_run(write_run(tmp_path / "run"))
+    with open(run.path / "metrics.jsonl", "a") as file:
+        file.write('{"step": 25, "loss/tra')
+    found = read_curves(run)
+    assert found.steps("loss/train").tolist() == [1, 5, 10, 15, 20]
+    assert [problem.partition(": ")[2] for problem in found.problems] == [
+        "the last line of metrics.jsonl is half written and left out"
+    ]
+
+
+def test_case_H06_a_short_or_damaged_log_is_said(tmp_path):
+    """The part of the report: the expected steps are known from the configuration, and a short run is named."""
+    run = read_run(write_run(tmp_path / "run"))
+    path = run.path / "metrics.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], b"\0" * 20 + b"\n", *lines[2:4]]))
+    found = read_curves(run)
+    assert found.steps("loss/train").tolist() == [1, 10, 15]
+    assert [problem.partition(": ")[2] for problem in found.problems] == [
+        "line 2 of metrics.jsonl is damaged and left out",
+        "SHORT: 2 of 5 logged steps are missing, the first is 5",
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b'{"step": 1}\n', b'{"step": "x"}\n', b"[]\n", b'{"step": 1, "a": []}\n']
+)
+def test_an_empty_or_odd_log_is_no_error(tmp_path, content):
+    run = read_run(write_run(tmp_path / "run"))
+    (run.path / "metrics.jsonl").write_bytes(content)
+    assert read_curves(run).problems
+    (run.path / "metrics.jsonl").unlink()
+    assert "cannot be read" in read_curves(run).problems[0]
+
+
+def test_steps_that_repeat_count_once(tmp_path):
+    rows = [{"step": 1, "a": 1.0}, {"step": 5, "a": 2.0}, {"step": 5, "a": 3.0}]
+    run = read_run(write_run(tmp_path / "run", rows=rows, max_steps=5, eval_every=5))
+    found = read_curves(run)
+    assert found.values("a").tolist() == [1.0, 3.0]
+    assert "repeats or goes back to step 5" in found.problems[0]
+
+
+def test_expected_steps_are_those_that_a_run_logs(shared):
+    folder = shared("max_steps=7", "model.width=8", "eval_every=3", "log_every=2")
+    run = read_run(folder)
+    assert expected_steps(run.config) == {1, 2, 3, 4, 6, 7}
+    assert read_curves(run).problems == []
+    assert expected_steps({}) == expected_steps({"max_steps": 3, "log_every": 0, "eval_every": 1}) == set()
+
+
+def test_case_H10_the_frame_has_every_digit(tmp_path):
+    """The part of the comparison: values come from metrics.jsonl and result.json as float64, not from event files."""
+    pytest.importorskip("pandas")
+    from experiments import compare
+
+    exact = 0.1 + 2**-50
+    rows = [*curves(0.5)[:-1], {**curves(0.5)[-1], "loss/train": exact, "accuracy/val": 1e-50}]
+    write_run(tmp_path / "run", rows=rows, accuracy=exact)
+    frame = compare.load(tmp_path)
+    best = frame[(frame["at"] == "best") & (frame["metric"] == "accuracy/test")]
+    assert best["value"].tolist() == [exact]
+    steps = compare.curves(tmp_path)
+    assert steps[(steps["tag"] == "loss/train") & (steps["step"] == 20)]["value"].tolist() == [exact]
+
+
+def test_the_frame_has_failed_and_unfinished_runs(tmp_path):
+    pytest.importorskip("pandas")
+    from experiments import compare
+
+    write_run(tmp_path / "a", accuracy=0.5)
+    write_run(tmp_path / "b", seed=1, status="FAILED", error="training diverged by step 5")
+    write_run(tmp_path / "c", seed=2, status="INTERRUPTED")
+    frame = compare.load(tmp_path)
+    assert frame.groupby("seed")["outcome"].first().to_dict() == {0: "done", 1: "diverged", 2: "unfinished"}
+    tested = frame[(frame["metric"] == "accuracy/test") & (frame["at"] == "best")]
+    assert dict(zip(tested["seed"], tested["value"], strict=True)) == {0: 0.5, 1: 0.1}
+
+
+def test_a_band_is_the_t_interval_of_every_step():
+    import numpy as np
+
+    from experiments.compare.intervals import mean_interval
+
+    first, second = np.array([1, 2, 3]), np.array([2, 3, 4])
+    found = band([(first, np.array([1.0, 2.0, np.nan])), (second, np.array([4.0, 5.0, 6.0]))], 3)
+    assert found.steps.tolist() == [1, 2, 3, 4]
+    assert found.n.tolist() == [1, 2, 1, 1]
+    assert found.mean.tolist() == [1.0, 3.0, 5.0, 6.0]
+    expected = mean_interval([2.0, 4.0])
+    assert (found.low[1], found.high[1]) == pytest.approx((expected.low, expected.high))
+    assert np.isnan(found.low[[0, 2, 3]]).all()
+
+
+def test_an_environment_without_a_file_is_no_error(tmp_path):
+    folder = write_run(tmp_path / "run")
+    (folder / "env.json").unlink()
+    assert read_run(folder).conditions == {"device": "cpu", "engine": "single"}
+    write(folder / "env.json", {})
+    assert read_run(folder).environment == {}
