@@ -1,90 +1,136 @@
-"""What an op under a strategy costs, forward and backward, on 1M float32 numbers, against the cheapest peer.
+"""What the ops cost, forward and backward, in float32: every one that the package has, against the cheapest peer.
 
-Usage: python benchmarks/ops.py [--threads 2]
+- every elementwise op under `ste` against a minimal `autograd.Function` with the same value and derivative;
+- every elementwise op's smooth reading against `torch.tanh`;
+- every form of SoftSort's kind against the n x n softmax that it needs, its logits given;
+- bytes kept for backward.
+
+Usage: python benchmarks/ops.py [--threads 2] [--size 1000000] [--side 256] [--pairs 25] [--only floor,sort]
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pairs import HEADER, compare
+from minimal import TEMPERATURE, minimal
+from pairs import HEADER, PAIRS, Ratio, compare
+from timing import Function, inputs, milliseconds, saved_bytes
 
+from surrogates import EmptyCell, Op, Strategy
+from surrogates.members import ops
 from surrogates.ops.quantize import Quantize
-from surrogates.ops.round import Round
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
 
-SIZE = 1_000_000
+STE_BOUND, SMOOTH_BOUND, SORT_BOUND = 1.5, 12.0, 1.5
+T = torch.tensor(TEMPERATURE)
 
 
-class MinimalRound(torch.autograd.Function):
-    """The least that a straight-through round can do."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.round()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return gradient
+def under(strategy: Strategy, op: Op) -> Function:
+    return lambda *x: strategy(op, *x, T=T)
 
 
-def milliseconds(function: Callable[[Tensor], Tensor]) -> Callable[[], float]:
-    x = torch.randn(SIZE, requires_grad=True)
-    gradient = torch.randn(SIZE)
-
-    def measure() -> float:
-        x.grad = None
-        start = time.perf_counter()
-        function(x).backward(gradient)
-        return (time.perf_counter() - start) * 1e3
-
-    return measure
+def exists(strategy: Strategy, op: Op) -> bool:
+    try:
+        strategy.check(op)
+    except EmptyCell:
+        return False
+    return not strategy.noisy(op)
 
 
-def saved_bytes(function: Callable[[Tensor], Tensor]) -> float:
-    """Bytes kept for backward, over the input's; a tensor that is kept twice counts once."""
-    kept: dict[int, int] = {}
+def arity(op: Op) -> int:
+    return len(inspect.signature(op.hard).parameters)
 
-    def keep(tensor: Tensor) -> Tensor:
-        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-        return tensor
 
-    x = torch.randn(SIZE, requires_grad=True)
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        function(x)
-    return sum(kept.values()) / (x.numel() * x.element_size())
+def elementwise(only: set[str]) -> dict[str, Op]:
+    found = {stem: cls() for stem, cls in ops().items() if cls.elementwise}
+    return {stem: op for stem, op in found.items() if not only or stem in only}
+
+
+def fake_quantize(x: torch.Tensor) -> torch.Tensor:
+    return torch.fake_quantize_per_tensor_affine(x, 1 / 15, 0, 0, 15)
+
+
+def straight_through(size: int, pairs: int, only: set[str]) -> Iterator[Ratio]:
+    strategy = StraightThrough()
+    for stem, op in elementwise(only).items():
+        if exists(strategy, op):
+            x, ours = inputs((size,), arity(op)), under(strategy, op)
+            peer, own = minimal(stem, ours, op.hard, x)
+            name = f"`ste` on {stem} / minimal `autograd.Function`{own}"
+            yield compare(name, milliseconds(ours, x), milliseconds(peer, x), STE_BOUND, pairs)
+    if not only or "quantize" in only:
+        x, ours = inputs((size,)), under(strategy, Quantize(bits=4))
+        name = "`ste` on quantize / `fake_quantize_per_tensor_affine`"
+        yield compare(name, milliseconds(ours, x), milliseconds(fake_quantize, x), 1.0, pairs)
+
+
+def smooth(size: int, pairs: int, only: set[str]) -> Iterator[Ratio]:
+    peer = milliseconds(torch.tanh, inputs((size,)))
+    for stem, op in elementwise(only).items():
+        if exists(Smooth(), op):
+            ours = milliseconds(under(Smooth(), op), inputs((size,), arity(op)))
+            yield compare(f"`smooth` on {stem} / `tanh`", ours, peer, SMOOTH_BOUND, pairs)
+
+
+def soft_sorts(only: set[str]) -> Iterator[tuple[str, Op, str | None]]:
+    """Ops with a NeuralSort form, and their forms without a sorting network: all hold one n x n matrix a row."""
+    for stem, cls in ops().items():
+        forms = cls().forms("smooth")
+        if "neural_sort" in forms and (not only or stem in only):
+            for form in [None, *(form for form in forms if not form.startswith("network"))]:
+                yield stem, cls(), form
+
+
+def sorting(side: int, pairs: int, only: set[str]) -> Iterator[Ratio]:
+    softmax = milliseconds(lambda x: torch.softmax(x, -1), inputs((side, side)))
+    for stem, op, form in soft_sorts(only):
+        ours = milliseconds(under(Smooth(form=form), op), inputs((side,)))
+        name = f"`smooth` on {stem}{f', form `{form}`' if form else ''} / softmax {side} x {side}"
+        yield compare(name, ours, softmax, SORT_BOUND, pairs)
+
+
+def kept(size: int, side: int, only: set[str]) -> Iterator[tuple[str, float]]:
+    """Bytes kept for backward over those of one input, by op and strategy."""
+    yield "`tanh`", saved_bytes(torch.tanh, inputs((size,)))
+    for stem, op in elementwise(only).items():
+        for name, strategy in {"ste": StraightThrough(), "smooth": Smooth()}.items():
+            if exists(strategy, op):
+                yield f"`{name}` on {stem}", saved_bytes(under(strategy, op), inputs((size,), arity(op)))
+    yield f"softmax {side} x {side}, over {side} numbers", side * saved_bytes(torch.tanh, inputs((side, side)))
+    for stem, op, form in soft_sorts(only):
+        name = f"`smooth` on {stem}{f', form `{form}`' if form else ''}, {side} numbers"
+        yield name, saved_bytes(under(Smooth(form=form), op), inputs((side,)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    torch.set_num_threads(parser.parse_args().threads)
-    ste, T = StraightThrough(), torch.tensor(0.5)
-    quantize, round_ = Quantize(bits=4), Round()
-    smooth_round = lambda x: Smooth()(round_, x, T=T)  # noqa: E731
-    fake_quantize = lambda x: torch.fake_quantize_per_tensor_affine(x, 1 / 15, 0, 0, 15)  # noqa: E731
-    cases = [
-        ("`ste` on quantize / `fake_quantize_per_tensor_affine`", lambda x: ste(quantize, x), fake_quantize, 1.0),
-        ("`ste` on round / minimal `autograd.Function`", lambda x: ste(round_, x), MinimalRound.apply, 1.3),
-        ("`smooth` on round / `tanh`", smooth_round, torch.tanh, 12.0),
-    ]
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {SIZE:,} float32, times in ms\n\n{HEADER}")
-    for name, ours, peer, bound in cases:
-        print(compare(name, milliseconds(ours), milliseconds(peer), bound).row())
-    print("\n| bytes saved for backward, over the input's | |\n|---|---|")
-    for name, function in [(name.split(" / ")[0], ours) for name, ours, *_ in cases] + [("tanh", torch.tanh)]:
-        print(f"| {name} | {saved_bytes(function):.2f} |")
+    parser.add_argument("--size", type=int, default=1_000_000, help="numbers of an elementwise op")
+    parser.add_argument("--side", type=int, default=256, help="n of the n x n softmax")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of timings a row; 15 or more to judge a bound")
+    parser.add_argument("--only", type=lambda stems: set(stems.split(",")), default=set(), help="stems of ops")
+    arguments = parser.parse_args()
+    if unknown := arguments.only - set(ops()):
+        parser.error(f"no op {', '.join(sorted(unknown))}; there are: {', '.join(ops())}")
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+    size, side, pairs, only = arguments.size, arguments.side, arguments.pairs, arguments.only
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {size:,} float32, times in ms\n\n{HEADER}")
+    for rows in (straight_through(size, pairs, only), smooth(size, pairs, only), sorting(side, pairs, only)):
+        for ratio in rows:
+            print(ratio.row(), flush=True)
+    print("\n| kept for backward, over the bytes of one input | |\n|---|---|")
+    for name, share in kept(size, side, only):
+        print(f"| {name} | {share:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

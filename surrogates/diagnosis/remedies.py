@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
 from dataclasses import dataclass
-from functools import cache
-from types import ModuleType
-from typing import TypeVar
 
 import torch
 
-import surrogates.ops
-import surrogates.strategies
+from surrogates import members
 from surrogates.core import EmptyCell, Op, Strategy
-
-Kind = TypeVar("Kind")
 
 # Where torch's name is not the op's; stems of modules in surrogates/ops, those that exist are taken.
 STEMS = {
@@ -57,7 +49,7 @@ def remedies(name: str, indices: bool = False) -> tuple[Remedy, ...]:
     """The ops that stand for a torch operation, each with its strategies; `indices`: its integer result was used."""
     if indices:
         name = INDICES_OF.get(name, name)
-    found = _members(surrogates.ops, Op)
+    found = members.ops()
     stems = (name,) if name in found else STEMS.get(name, ())
     offers = (remedy(found[stem]()) for stem in stems if stem in found)
     return tuple(offer for offer in offers if offer.strategies)
@@ -65,13 +57,13 @@ def remedies(name: str, indices: bool = False) -> tuple[Remedy, ...]:
 
 def remedy(op: Op) -> Remedy:
     """The strategies that an op takes by what it declares, without the one that is torch's own derivative."""
-    classes = _members(surrogates.strategies, Strategy)
+    classes = members.strategies()
     return Remedy(type(op), tuple(c for stem, c in classes.items() if stem != "subgradient" and _exists(c(), op)))
 
 
 def always_flat(name: str) -> bool | None:
     """Whether the named op's derivative is 0 almost everywhere; None if this library has no such elementwise op."""
-    cls = _members(surrogates.ops, Op).get(name)
+    cls = members.ops().get(name)
     if cls is None or not cls.elementwise:
         return None
     op = cls()
@@ -88,20 +80,3 @@ def _exists(strategy: Strategy, op: Op) -> bool:
     except EmptyCell:
         return False
     return True
-
-
-@cache
-def _members(package: ModuleType, base: type[Kind]) -> dict[str, type[Kind]]:
-    """The classes of a package by the stem of the module that defines them, shared bases left out."""
-    found = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        source = importlib.import_module(f"{package.__name__}.{module.name}")
-        own = [c for c in vars(source).values() if inspect.isclass(c) and c.__module__ == source.__name__]
-        for member in own:
-            if issubclass(member, base) and (not issubclass(member, Strategy) or _complete(member)):
-                found[module.name] = member
-    return found
-
-
-def _complete(cls: type[Strategy]) -> bool:
-    return cls.combine is not Strategy.combine and cls.check is not Strategy.check
