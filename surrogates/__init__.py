@@ -18,11 +18,15 @@ from surrogates.hard_layer import mode as mode
 if TYPE_CHECKING:
     from surrogates.diagnosis.diagnose import diagnose as diagnose
     from surrogates.kink_probes.table import kinks as kinks
+    from surrogates.own_model.convert import convert as convert
+    from surrogates.own_model.convert import revert as revert
     from surrogates.own_model.through import through as through
 
 _ON_DEMAND = {
     "diagnose": "surrogates.diagnosis.diagnose",
     "kinks": "surrogates.kink_probes.table",
+    "convert": "surrogates.own_model.convert",
+    "revert": "surrogates.own_model.convert",
     "through": "surrogates.own_model.through",
 }
 

@@ -43,6 +43,12 @@ def leaky_relu(take: Take, input: Tensor, negative_slope: float = 0.01, inplace:
     return negative_slope * input + (1 - negative_slope) * take(ReLU(), input)
 
 
+def prelu(take: Take, input: Tensor, weight: Tensor) -> Tensor:
+    """a x + (1 - a) relu(x), a by channel, the second dim, unless there is one alone."""
+    a = weight if weight.numel() == 1 else weight.reshape(-1, *[1] * (input.dim() - 2))
+    return a * input + (1 - a) * take(ReLU(), input)
+
+
 def threshold(take: Take, input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """m x + (1 - m) value, m the step of x - threshold, 0 at 0."""
     m = take(Heaviside(zero=0.0), input - threshold)

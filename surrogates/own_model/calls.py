@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from surrogates.own_model import activations, elementwise, pooling, reading, selection
+from surrogates.own_model import activations, elementwise, fake_quantize, pooling, reading, selection
 from surrogates.own_model.masks import reshape
 from surrogates.own_model.uses import LIFTED
 
@@ -41,8 +41,11 @@ ELEMENTWISE: dict[Callable[..., Tensor], tuple[str, ...]] = {
     activations.hardswish: ("hardswish",),
     activations.softshrink: ("softshrink",),
     activations.leaky_relu: ("leaky_relu",),
+    activations.prelu: ("prelu",),
     activations.threshold: ("threshold",),
     activations.hardshrink: ("hardshrink",),
+    fake_quantize.fake_quantize_per_tensor_affine: ("fake_quantize_per_tensor_affine",),
+    fake_quantize.fake_quantize_per_channel_affine: ("fake_quantize_per_channel_affine",),
 }
 SELECTION: dict[Callable[..., Tensor], tuple[str, ...]] = {
     selection.max: ("max",),
@@ -62,10 +65,10 @@ COMPARISONS: dict[Callable[..., Tensor], tuple[str, ...]] = {
 INDICES: dict[Callable[..., Tensor], tuple[str, ...]] = {reading.argmax: ("argmax",), reading.argmin: ("argmin",)}
 LEFT_ALONE = (
     "argsort", "bernoulli", "bincount", "bucketize", "byte", "char", "cummax", "cummin", "eq", "__eq__", "ne", "__ne__",
-    "not_equal", "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "fmax", "fmin", "fmod", "frac",
+    "not_equal", "fmax", "fmin", "fmod", "frac",
     "histc", "histogram", "int", "isclose", "kthvalue", "long", "max_pool1d_with_indices", "max_pool2d_with_indices",
     "max_pool3d",
-    "median", "mode", "msort", "multinomial", "nanmedian", "nanquantile", "nonzero", "prelu", "quantile", "remainder",
+    "median", "mode", "msort", "multinomial", "nanmedian", "nanquantile", "nonzero", "quantile", "remainder",
     "rrelu", "searchsorted", "sgn", "short", "signbit", "sort", "unique",
 )  # fmt: skip
 WITHOUT_VALUES = (

@@ -14,7 +14,8 @@ import torch
 from surrogates.core import Op, Strategy
 
 PASSED_OVER = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
-INTERNAL = tuple(f"surrogates.{name}" for name in ("carriers", "core", "hard_layer", "layers", "ops", "strategies"))
+OWN = ("carriers", "core", "hard_layer", "layers", "ops", "own_model.converted", "strategies")
+INTERNAL = tuple(f"surrogates.{name}" for name in OWN)
 
 
 class Row(NamedTuple):

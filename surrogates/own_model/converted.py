@@ -1,0 +1,93 @@
+"""A module of torch with its op in a hard layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.forward_ad import _set_fwd_grad_enabled
+
+from surrogates.core import Op, graft
+from surrogates.hard_layer import HardLayer
+from surrogates.own_model.choice import Choice
+from surrogates.own_model.modules import Kind
+
+
+class Converted(nn.Module):
+    """What `original` computes, its ops under a strategy; in mode `hard`, and so in evaluation, `original` itself.
+
+    Parameters, buffers, hooks and attributes are the original's own, names in the state dict too: the temperature is
+    not saved. Integer inputs are passed to the original.
+    """
+
+    original: nn.Module
+    hard: nn.ModuleList
+
+    def __init__(self, original: nn.Module, kind: Kind, layers: Mapping[Op, HardLayer]) -> None:
+        super().__init__()
+        self.__dict__.update(original.__dict__)  # the same dictionaries of parameters, buffers and hooks
+        self.__dict__["_modules"] = dict(original._modules)
+        self.__dict__["original"] = original  # no submodule: its parameters are here already
+        self.kind = kind
+        self.hard = nn.ModuleList(layers.values())
+        self.train(original.training)
+
+    @property
+    def layers(self) -> list[HardLayer]:
+        """The hard layers of the module's ops."""
+        return [layer for layer in self.hard if isinstance(layer, HardLayer)]
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The original's input and output."""
+        if not input.is_floating_point() or all(layer.mode == "hard" for layer in self.layers):
+            unchanged: Tensor = self.original.forward(input)
+            return unchanged
+        inplace = getattr(self, "inplace", False)
+        with torch.no_grad(), _set_fwd_grad_enabled(False):
+            plain: Tensor = self.original.forward(input.clone() if inplace else input)
+        value = self.kind.meaning(self._take, input.clone() if inplace else input, **self.kind.arguments(self))
+        soft = any(layer.strategy.soft_forward or layer.strategy.noisy(layer.op) for layer in self.layers)
+        result = value.to(plain.dtype) if soft else graft(plain, value)
+        return input.copy_(result) if inplace else result
+
+    def _take(self, op: Op, *x: Tensor) -> Tensor:
+        layer = next((layer for layer in self.layers if layer.op == op), None)
+        if layer is None:
+            name = type(self.original).__name__
+            raise RuntimeError(f"{name} was changed since its conversion and needs {op}; revert and convert anew")
+        value: Tensor = layer(*x)
+        return value
+
+    def train(self, mode: bool = True) -> Converted:
+        """Sets the mode of the original too."""
+        self.original.training = mode
+        super().train(mode)
+        return self
+
+    def _save_to_state_dict(self, *args: Any) -> None:
+        self.original._save_to_state_dict(*args)
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        self.original._load_from_state_dict(*args)
+
+    def extra_repr(self) -> str:
+        """The original module."""
+        return f"{type(self.original).__name__}({self.original.extra_repr()})"
+
+
+def converted(module: nn.Module, kind: Kind, choice: Choice) -> Converted:
+    """The module with its ops under their strategies. Raises Left if one has none, or if no op covers the module."""
+    layers: dict[Op, HardLayer] = {}
+
+    def take(op: Op, *x: Tensor) -> Tensor:
+        if op not in layers:
+            layers[op] = HardLayer(op, choice.strategy(op))
+            temperature = layers[op].temperature
+            del layers[op].temperature
+            layers[op].register_buffer("temperature", temperature, persistent=False)
+        return op.hard(*x)
+
+    kind.meaning(take, kind.probe(module), **kind.arguments(module))  # only to see the ops
+    return Converted(module, kind, layers)
