@@ -35,6 +35,7 @@ FURTHER_INSTANCES: dict[str, list[dict[str, object]]] = {
     "Clamp": [{"low": -2.0, "high": 0.5}],
     "Floor": [{"step": 0.5, "low": -1.0, "high": 1.0}, {"step": 0.1}],
     "Heaviside": [{"zero": 0.0}],
+    "Lookup": [{"step": 0.7, "low": -1.5}],
     "Max": [{"dim": 0}],
     "Min": [{"dim": 0}],
     "Quantize": [
@@ -47,7 +48,9 @@ FURTHER_INSTANCES: dict[str, list[dict[str, object]]] = {
     "TopKMask": [{"k": 1}, {"k": 2, "dim": 0}],
 }
 # Where the inputs after the first have another shape: what draws them, from the first one's shape and a stream.
-COMPANIONS: dict[str, Callable[[tuple[int, ...], torch.Generator], list[Tensor]]] = {}
+COMPANIONS: dict[str, Callable[[tuple[int, ...], torch.Generator], list[Tensor]]] = {
+    "Lookup": lambda shape, stream: [torch.randn(5, generator=stream, dtype=torch.float64)],
+}
 # Which outputs depend on the marked inputs, where neither the same place, nor the same row, nor all is the answer.
 TOUCHED: dict[str, Callable[[Op, list[Tensor]], Tensor]] = {}
 # Outputs with an infinite answer to give, where neither an infinite value nor a chosen infinite entry is the sign.

@@ -6,12 +6,11 @@ from experiments import load
 from runs import SHORT, read, train
 
 RUNS = {
-    "quantized_weight": (
-        "component.scale=learned",
-        "component.grid=affine",
-        "component.per=group",
-        "component.group_size=8",
-    ),
+    "quantized_weight": ("component.scale=learned", "component.grid=affine"),
+    "spike": ("component.reset=zero",),
+    "k_winners": ("component.k=2",),
+    "learned_threshold": (),
+    "lookup": (),
 }
 
 

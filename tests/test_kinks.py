@@ -21,6 +21,7 @@ from surrogates.ops.ceil import Ceil
 from surrogates.ops.clamp import Clamp
 from surrogates.ops.floor import Floor
 from surrogates.ops.heaviside import Heaviside
+from surrogates.ops.lookup import Lookup
 from surrogates.ops.max import Max
 from surrogates.ops.maximum import Maximum
 from surrogates.ops.min import Min
@@ -135,6 +136,10 @@ TABLE: list[tuple[Op, Strategy, list, list]] = [
     (Floor(0.5, -1.0, 1.0), MINIMUM_NORM, [-1.0, 1.0, 0.5], [0, 0, 0]),
     (Floor(0.5, -1.0, 1.0), STE, [-1.0, 1.0, 3.0, -3.0], [1, 1, 1, 1]),
     (Floor(0.5, -1.0, 1.0), Rewrite(), [-0.75, 1.25, -1.0, 1.5], [1, 1, 0, 0]),  # x - 1/4 is a bound, then outside
+    (Lookup(), MINIMUM_NORM, [[1.0, 0.0, 2.5], [5.0, 6.0, 7.0]], [[0, 0, 0], [1, 1, 1]]),
+    (Lookup(), STE, [[1.0, 9.0, -9.0], [5.0, 6.0, 7.0]], [[1, 1, 1], [1, 1, 1]]),
+    (Lookup(), Rewrite(), [[0.5, 1.5, 2.5], [5.0, 6.0, 8.0]], [[1, 2, 2], [1, 1, 1]]),  # middles: the cell to the right
+    (Lookup(), Rewrite(), [[0.25, 2.75, 9.0], [5.0, 6.0, 8.0]], [[0, 0, 0], [1, 0, 2]]),
     (Ceil(), MINIMUM_NORM, [0.0, 1.0, 0.5], [0, 0, 0]),
     (Ceil(), STE, [0.0, 1.0, 0.5], [1, 1, 1]),
     (Ceil(0.5, -1.0, 1.0), STE, [-1.0, 1.0, 3.0, -3.0], [1, 1, 1, 1]),

@@ -37,7 +37,7 @@ def made(name: str, strategy: Strategy) -> Component | None:
         return None
 
 
-def branches(component: Component, seed: int = 0, space: tuple[int, ...] = (6, 8), width: int = 5) -> list[Tensor]:
+def branches(component: Component, seed: int = 0, space: tuple[int, ...] = (6, 8), width: int = 12) -> list[Tensor]:
     stream = torch.Generator().manual_seed(seed)
     return [torch.randn(3, fan_in * width, *space, generator=stream) for fan_in in component.branches.values()]
 
@@ -53,7 +53,7 @@ def test_a_component_turns_its_branches_into_one_activation_a_unit(name: str) ->
             x = branches(component, space=space)
             before = [t.clone() for t in x]
             y = component(*x)
-            assert y.shape == (3, 5, *[n // component.downsampling for n in space]), strategy
+            assert y.shape == (3, 12, *[n // component.downsampling for n in space]), strategy
             assert y.isfinite().all()
             assert all(torch.equal(a, b) for a, b in zip(x, before, strict=True))
             component.eval()

@@ -29,7 +29,8 @@ def test_logits_for_every_component_on_every_shape(model, data):
     base, count = choose(compose(f"model={model}", f"data={data}", "model.width=4")), 0
     x = torch.randn(3, *SHAPES[data], generator=torch.Generator().manual_seed(0))
     for component in COMPONENTS:
-        fan_in = ["component.k=2"] if component.startswith("hard_") else []  # a unit on a signal has three inputs only
+        takes_k = component.startswith("hard_") or component == "k_winners"
+        fan_in = ["component.k=2"] if takes_k else []  # a unit on a signal has three inputs only
         choices = replace(base, component=choose(compose(f"component={component}", *fan_in)).component)
         if (model, component) == ("mlp", "hard_max_pool"):
             with pytest.raises(EmptyCell, match="use model=cnn"):

@@ -1,0 +1,57 @@
+"""Spiking activations."""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from surrogates.component import Component
+from surrogates.core import Strategy
+from surrogates.float32 import require_float32
+from surrogates.hard_layer import HardLayer
+from surrogates.ops.heaviside import Heaviside
+
+Reset = Literal["subtract", "zero"]
+
+
+class Spike(Component):
+    """The firing rate of leaky integrate-and-fire units over `steps` time steps at a constant input current x.
+
+    From v = 0, at each step v = decay v + x; s = heaviside(v - threshold); then v = v - threshold s
+    (`reset=subtract`) or v = v (1 - s) (`zero`). The output is the mean of s, a multiple of 1 / steps: (batch, width,
+    ...) to the same.
+    Reaching the threshold fires. The reset is not detached: the derivative passes through it, by the strategy, as
+    through the spikes that are counted.
+    Raises ValueError for steps below 1, a decay outside [0, 1], a threshold that is not positive, an unknown reset.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        steps: int = 8,
+        decay: float = 0.9,
+        threshold: float = 1.0,
+        reset: Reset = "subtract",
+    ) -> None:
+        super().__init__()
+        if steps < 1:
+            raise ValueError(f"steps must be at least 1, got {steps}")
+        if not 0 <= decay <= 1:
+            raise ValueError(f"decay must be between 0 (no memory) and 1 (no leak), got {decay}")
+        if not 0 < threshold < float("inf"):
+            raise ValueError(f"threshold must be positive and finite, got {threshold}")
+        require_float32(decay=decay, threshold=threshold)
+        if reset not in get_args(Reset):
+            raise ValueError(f"reset must be one of {', '.join(get_args(Reset))}, got {reset!r}")
+        self.steps, self.decay, self.threshold, self.reset = steps, decay, threshold, reset
+        self.fire = HardLayer(Heaviside(), strategy)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The firing rate, between 0 and 1."""
+        v = spikes = torch.zeros_like(x)
+        for _ in range(self.steps):
+            v = self.decay * v + x
+            fired: Tensor = self.fire(v - self.threshold)
+            v = v - self.threshold * fired if self.reset == "subtract" else v * (1 - fired)
+            spikes = spikes + fired
+        return spikes / self.steps

@@ -1,0 +1,116 @@
+"""Values from a table, by the floor of an index."""
+
+import math
+from dataclasses import dataclass
+from itertools import product
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, flat, rewriting
+from surrogates.kernels import Kernel
+
+
+@dataclass(frozen=True)
+class Lookup(Op):
+    """lookup(x, table) = table[i], i = floor((x - low) / step), held between the first and the last entry.
+
+    x (...) and a table (n,) give (...); with `dims` = d > 1, x (..., d) and a table (n_1, ..., n_d) give (...), one
+    index a coordinate. Entry i stands for [low + i step, low + (i + 1) step), the first and the last for all beyond.
+    Jumps at those bounds, where the derivative by x is 0 by definition, as it is elsewhere. The table has the
+    derivative of the entry that is taken, under every strategy with a hard value. NaN in x gives NaN there, NaN in the
+    table everywhere.
+    proxy: the sum of x's coordinates (identity straight-through), and the entry that is taken.
+    smooth: E[lookup(x + T e, table)], e independent for each coordinate, every kernel: each entry by its probability.
+    rewrite: linear interpolation, in d dimensions multilinear, between the entries at the middles of their cells,
+    constant beyond the outer middles, relaxed; the smooth reading under the uniform kernel at T = step / 2. At a middle
+    the slope is that to its right, at the last one that to its left.
+    Raises ValueError for dims below 1, a step that is not positive, or inputs that do not fit `dims`, IndexError for an
+    empty table.
+    """
+
+    step: float = 1.0
+    low: float = 0.0
+    dims: int = 1
+    keeps_shape: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.step > 0 and math.isfinite(self.step)):
+            raise ValueError(f"step must be positive and finite, got {self.step}")
+        if not math.isfinite(self.low):
+            raise ValueError(f"low must be finite, got {self.low}")
+        if type(self.dims) is not int or self.dims < 1:
+            raise ValueError(f"dims must be a whole number of at least 1, got {self.dims}")
+
+    def hard(self, x: Tensor, table: Tensor) -> Tensor:
+        missing = self._coordinates(x).isnan().any(-1) | table.isnan().any()
+        return self._entry(x, table).to(x.dtype).masked_fill(missing, math.nan)
+
+    def subgradient(self, x: Tensor, table: Tensor, rule: str) -> Tensor:
+        return self._entry(x, table) + self._coordinates(flat(x)).sum(-1)
+
+    def proxy(self, x: Tensor, table: Tensor, T: Tensor | float) -> Tensor:
+        return self._entry(x, table) + self._coordinates(x).sum(-1)
+
+    def smooth(self, x: Tensor, table: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
+        mixed = table
+        for dim in reversed(range(self.dims)):
+            shares = self._shares(self._coordinates(x)[..., dim], table.shape[dim], kernel, T)
+            mixed = (mixed * shares[(..., *[None] * dim, slice(None))]).sum(-1)
+        return mixed
+
+    @rewriting("relaxed")
+    def rewrite(self, x: Tensor, table: Tensor, noise: None = None) -> Tensor:
+        corners, weights = [], []
+        for place, n in zip(self._coordinates(self._place(x) - 0.5).unbind(-1), table.shape, strict=True):
+            held = torch.where(place < 0, 0, torch.where(place > n - 1, n - 1, place))
+            left = _whole(held, max(n - 2, 0))
+            corners.append((left, (left + 1).clamp(max=n - 1)))
+            weights.append((1 - (held - left), held - left))
+        total = torch.zeros_like(weights[0][0])
+        for corner in product((0, 1), repeat=self.dims):
+            index = [both[side] for both, side in zip(corners, corner, strict=True)]
+            share = torch.stack([both[side] for both, side in zip(weights, corner, strict=True)]).prod(0)
+            total = total + share * _taken(table, index)
+        return total.masked_fill(table.isnan().any(), math.nan)
+
+    def _place(self, x: Tensor) -> Tensor:
+        return (x - self.low) / self.step
+
+    def _coordinates(self, x: Tensor) -> Tensor:
+        """(...) to (..., 1) for a table of one dimension."""
+        return x.unsqueeze(-1) if self.dims == 1 else x
+
+    def _entry(self, x: Tensor, table: Tensor) -> Tensor:
+        if table.dim() != self.dims or (self.dims > 1 and x.shape[-1:] != (self.dims,)):
+            raise ValueError(
+                f"dims={self.dims} needs x (..., {self.dims}) and a table of {self.dims} dimensions, "
+                f"got {tuple(x.shape)} and {tuple(table.shape)}"
+            )
+        if not table.numel():
+            raise IndexError(f"a table without an entry has none to take, its shape is {tuple(table.shape)}")
+        wide = x.detach().to(torch.promote_types(x.dtype, torch.float32))
+        places = self._coordinates(self._place(wide)).unbind(-1)
+        return _taken(table, [_whole(place, n - 1) for place, n in zip(places, table.shape, strict=True)])
+
+    def _shares(self, x: Tensor, n: int, kernel: Kernel, T: Tensor | float) -> Tensor:
+        """The probability of each of n entries, (..., n)."""
+        bounds = self.low + self.step * torch.arange(1, n, dtype=x.dtype, device=x.device)
+        beyond = kernel.cdf((x.unsqueeze(-1) - bounds) / T)  # P(index >= 1, ..., n - 1)
+        all_, none = torch.ones_like(x).unsqueeze(-1), torch.zeros_like(x).unsqueeze(-1)
+        return torch.cat([all_, beyond], -1) - torch.cat([beyond, none], -1)
+
+
+def _whole(place: Tensor, last: int) -> Tensor:
+    """The floor as an index between 0 and `last`; NaN is 0."""
+    return place.detach().nan_to_num(nan=0.0, posinf=last, neginf=0.0).clamp(0, last).floor().long()
+
+
+def _taken(table: Tensor, index: list[Tensor]) -> Tensor:
+    """The entries of a table at indices by dimension."""
+    at = index[0]
+    for i, n in zip(index[1:], table.shape[1:], strict=True):
+        at = at * n + i
+    return table.flatten()[at]
