@@ -33,17 +33,24 @@ FURTHER_INSTANCES: dict[str, list[dict[str, object]]] = {
     "ArgMin": [{"dim": 0}],
     "Ceil": [{"step": 0.5, "low": -1.0, "high": 1.0}, {"step": 0.1}],
     "Clamp": [{"low": -2.0, "high": 0.5}],
+    "Compare": [{"relation": relation} for relation in ("<=", "==")],
     "Floor": [{"step": 0.5, "low": -1.0, "high": 1.0}, {"step": 0.1}],
     "Heaviside": [{"zero": 0.0}],
+    "Histogram": [{"bins": 3, "low": -1.0, "high": 2.0}],
     "Lookup": [{"step": 0.7, "low": -1.5}],
     "Max": [{"dim": 0}],
+    "Median": [{"dim": 0}],
     "Min": [{"dim": 0}],
+    "Permutation": [{"descending": True, "dim": 0}],
+    "Quantile": [{"q": 0.3, "dim": 0}],
     "Quantize": [
         {"bits": 1},
         {"bits": 2, "low": -1.0, "high": 1.0},
         {"bits": 3, "low": -4.0, "high": 3.0, "bounds": "strict"},
     ],
+    "Rank": [{"descending": True, "dim": 0}],
     "Sign": [{"zero": 1.0}],
+    "Sort": [{"descending": True, "dim": 0}],
     "TopK": [{"k": 1}],
     "TopKMask": [{"k": 1}, {"k": 2, "dim": 0}],
 }
@@ -54,8 +61,12 @@ COMPANIONS: dict[str, Callable[[tuple[int, ...], torch.Generator], list[Tensor]]
 # Which outputs depend on the marked inputs, where neither the same place, nor the same row, nor all is the answer.
 TOUCHED: dict[str, Callable[[Op, list[Tensor]], Tensor]] = {}
 # Outputs with an infinite answer to give, where neither an infinite value nor a chosen infinite entry is the sign.
-REACHED: dict[str, Callable[[Op, Tensor], Tensor]] = {}
-ANSWERS_AN_EMPTY_ROW: set[str] = set()
+REACHED: dict[str, Callable[[Op, Tensor], Tensor]] = {
+    "Rank": lambda op, x: x.isinf(),
+    "Permutation": lambda op, x: over_ranks(op, x),
+    "Histogram": lambda op, x: over_rows(op, x.isinf().all(op.dim, keepdim=True), op.hard(x)),
+}
+ANSWERS_AN_EMPTY_ROW = {"Histogram", "Permutation", "Rank", "Sort"}
 HALF = (torch.bfloat16, torch.float16)
 FULL = (torch.float64, torch.float32)
 
@@ -208,6 +219,7 @@ def extremes(op: Op, dtype: torch.dtype) -> list[Tensor]:
         [big, -big, 1.0, -1.0],
     ]
     x = torch.tensor(rows, dtype=dtype)
+    x = x.t().contiguous() if getattr(op, "dim", -1) == 0 else x
     return filled(op, x, *[x.flip(-1)] * (arity(op) - 1))
 
 
@@ -262,6 +274,14 @@ def over_rows(op: Op, mark: Tensor, output: Tensor) -> Tensor:
     if output.dim() > mark.dim():
         rows = rows.unsqueeze(dim)
     return rows.expand_as(output)
+
+
+def over_ranks(op: Op, x: Tensor) -> Tensor:
+    """Ranks that an infinite entry has, in the shape of a permutation matrix."""
+    hard = op.hard(x)
+    place = op.dim % x.dim()
+    entries = x.unsqueeze(place).expand_as(hard)
+    return torch.where(hard > 0, entries, 0).isinf().any(place + 1, keepdim=True).expand_as(hard)
 
 
 def reached(op: Op, x: list[Tensor]) -> Tensor:

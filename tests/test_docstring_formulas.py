@@ -94,7 +94,7 @@ def test_the_definition_of_an_op_is_its_value(cls: type[Op]) -> None:
 
 def test_most_ops_are_defined_by_a_formula() -> None:
     assert len(DEFINED) >= 12
-    assert {cls.__name__ for cls in DEFINED} >= {"Abs", "Clamp", "Quantize", "Sign", "Threshold", "Where", "Trunc"}
+    assert {cls.__name__ for cls in DEFINED} >= {"Abs", "Clamp", "Compare", "Quantize", "Sign", "Threshold", "Where"}
 
 
 READINGS = [
@@ -102,6 +102,7 @@ READINGS = [
     ("abs", "rewrite", "relu(x) + relu(-x)"),
     ("argmax", "rewrite", "argmax(x) * softmax(x)"),
     ("clamp", "rewrite", "low + relu(high - low - relu(high - x))"),
+    ("compare", "smooth", "F((a - b) / T)"),
     ("heaviside", "smooth", "F(x / T)"),
     ("max", "smooth", "T logsumexp(x / T)"),
     ("maximum", "smooth", "b + T R((a - b) / T)"),

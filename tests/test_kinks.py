@@ -19,17 +19,24 @@ from surrogates.ops.argmax import ArgMax
 from surrogates.ops.argmin import ArgMin
 from surrogates.ops.ceil import Ceil
 from surrogates.ops.clamp import Clamp
+from surrogates.ops.compare import Compare
 from surrogates.ops.floor import Floor
 from surrogates.ops.heaviside import Heaviside
+from surrogates.ops.histogram import Histogram
 from surrogates.ops.lookup import Lookup
 from surrogates.ops.max import Max
 from surrogates.ops.maximum import Maximum
+from surrogates.ops.median import Median
 from surrogates.ops.min import Min
 from surrogates.ops.minimum import Minimum
+from surrogates.ops.permutation import Permutation
+from surrogates.ops.quantile import Quantile
 from surrogates.ops.quantize import Quantize
+from surrogates.ops.rank import Rank
 from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
+from surrogates.ops.sort import Sort
 from surrogates.ops.threshold import Threshold
 from surrogates.ops.top_k import TopK
 from surrogates.ops.top_k_mask import TopKMask
@@ -114,6 +121,27 @@ TABLE: list[tuple[Op, Strategy, list, list]] = [
     (TopK(), STE, [2.0, 2.0, 2.0], [2 / 3, 2 / 3, 2 / 3]),
     (TopK(), STE, [2.0, -math.inf, -math.inf], [0, 0, 0]),
     (TopK(), Rewrite(), [3.0, 2.0, 2.0], [1, 1, 0]),
+    (Max(), Smooth(form="boltzmann"), [2.0, 2.0, -math.inf], [0.5, 0.5, 0]),
+    (Max(), Smooth(form="sparsemax"), [2.0, 2.0, 1.0], [0.5, 0.5, 0]),  # 1 is on the edge of the support, outside
+    (Max(), Smooth(form="sparsemax"), [math.inf, 2.0], [0, 0]),
+    (Min(), Smooth(form="boltzmann"), [2.0, 2.0, math.inf], [0.5, 0.5, 0]),
+    (Median(), MINIMUM_NORM, [2.0, 1.0, 2.0, 0.0, 3.0], [0.5, 0, 0.5, 0, 0]),
+    (Median(), FIRST, [2.0, 1.0, 2.0, 0.0, 3.0], [1, 0, 0, 0, 0]),
+    (Median(), FIRST, [2.0, 2.0, 2.0], [0, 1, 0]),
+    (Median(), MINIMUM_NORM, [-math.inf, -math.inf, 1.0], [0, 0, 0]),
+    (Median(), STE, [2.0, 2.0, math.inf], [0.5, 0.5, 0]),
+    (Median(), Rewrite(), [2.0, 2.0, 2.0], [0, 1, 0]),
+    (Quantile(), MINIMUM_NORM, [1.0, 2.0, 2.0, 0.0], [0.5, 0.25, 0.25, 0]),
+    (Quantile(), FIRST, [1.0, 2.0, 2.0, 0.0], [0.5, 0.5, 0, 0]),
+    (Quantile(), MINIMUM_NORM, [1.0, 2.0], [0.5, 0.5]),
+    (Quantile(0.0), MINIMUM_NORM, [1.0, 1.0, 2.0], [0.5, 0.5, 0]),
+    (Quantile(1.0), FIRST, [1.0, 2.0, 2.0], [0, 0, 1]),
+    (Quantile(), STE, [-math.inf, 1.0], [0, 0]),
+    (Sort(), MINIMUM_NORM, [2.0, 2.0, -math.inf], [1, 1, 0]),
+    (Sort(), FIRST, [2.0, 2.0, math.inf], [1, 1, 0]),
+    (Sort(), STE, [2.0, 2.0, -math.inf], [1, 1, 0]),
+    (Sort(), Smooth(form="network"), [2.0, math.inf, -math.inf], [1, 0, 0]),
+    (Sort(), Rewrite(), [2.0, 2.0, 1.0], [1, 1, 1]),
     # jumps: 0 by definition, the straight-through derivative as stated
     (Sign(), MINIMUM_NORM, [0.0, -0.0, 1.0], [0, 0, 0]),
     (Sign(), STE, [0.0, 1.0, -1.0, UP, -UP, DOWN], [1, 1, 1, 0, 0, 1]),
@@ -122,6 +150,18 @@ TABLE: list[tuple[Op, Strategy, list, list]] = [
     (Sign(), StraightThrough(carrier="clipped", width=0.5), [0.5, -0.5, 0.75, 0.25], [1, 1, 0, 1]),
     (Heaviside(), MINIMUM_NORM, [0.0, -0.0, 1.0], [0, 0, 0]),
     (Heaviside(), STE, [0.0, 1.0, -1.0, UP, -UP], [0.5, 0.5, 0.5, 0, 0]),
+    (Compare(">"), MINIMUM_NORM, [[1.5, 1.0], [1.5, 0.0]], [[0, 0], [0, 0]]),
+    (Compare(">"), STE, [[1.5, 1.0, 1.0, UP], [1.5, 0.0, 2.0, 0.0]], [[0.5, 0.5, 0.5, 0], [-0.5, -0.5, -0.5, 0]]),
+    (Compare("<"), STE, [[1.5, 1.0, 1.0, UP], [1.5, 0.0, 2.0, 0.0]], [[-0.5, -0.5, -0.5, 0], [0.5, 0.5, 0.5, 0]]),
+    (Compare("<="), STE, [[math.inf, math.inf], [math.inf, 0.0]], [[0, 0], [0, 0]]),
+    (Compare("=="), MINIMUM_NORM, [[1.5, 1.0], [1.5, 0.0]], [[0, 0], [0, 0]]),
+    (Compare("=="), STE, [[1.0, 1.0, 0.0, 0.5], [1.0, 0.0, 1.0, 0.0]], [[0, 0, 0, -1], [0, 0, 0, 1]]),
+    (Compare("=="), Smooth(), [[1.0, math.inf], [1.0, math.inf]], [[0, 0], [0, 0]]),
+    (Histogram(2, 0.0, 2.0), MINIMUM_NORM, [0.0, 1.0, 2.0, 0.5], [0, 0, 0, 0]),
+    (Rank(), MINIMUM_NORM, [1.0, 1.0, 2.0], [0, 0, 0]),
+    (Rank(), Smooth(), [-math.inf, -math.inf, math.inf], [0, 0, 0]),
+    (Permutation(), MINIMUM_NORM, [1.0, 1.0, 2.0], [0, 0, 0]),
+    (Permutation(), STE, [math.inf, -math.inf, -math.inf], [0, 0, 0]),
     (Threshold(), MINIMUM_NORM, [[1.5, 1.0], [1.5, 0.0]], [[0, 0], [0, 0]]),
     (Threshold(), STE, [[1.5, 1.0, 1.0, UP], [1.5, 0.0, 2.0, 0.0]], [[0.5, 0.5, 0.5, 0], [-0.5, -0.5, -0.5, 0]]),
     (Threshold(), STE, [[math.inf, math.inf], [math.inf, 0.0]], [[0, 0], [0, 0]]),
@@ -181,7 +221,7 @@ def test_the_table(dtype: torch.dtype) -> None:
         assert len(got) == len(want), (op, strategy)
         for g, w in zip(got, want, strict=True):
             torch.testing.assert_close(g, w, msg=f"{op} {strategy}: got {g.tolist()}, stated {w.tolist()}")
-    assert len(TABLE) >= 66
+    assert len(TABLE) >= 133
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, *HALF], ids=str)

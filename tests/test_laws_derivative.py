@@ -134,16 +134,16 @@ def difference_of_gradient(
     term in which the outer derivative moves with the carrier.
     """
     y = f(*x)
-    outer = (y.cos() * weight).flatten().detach()
+    outer = (y.cos() * weight).detach()
     bend = (-y.sin() * weight).flatten().detach()
     own = jacobian(f, x)
     found = []
     for i in range(len(x)):
         columns = []
         for j in range(x[i].numel()):
-            up, down = jacobian(f, moved(x, i, j, H)), jacobian(f, moved(x, i, j, -H))
+            up, down = (gradients(f, moved(x, i, j, by), outer) for by in (H, -H))
             column = [
-                ((u - d) / (2 * H)).t() @ outer + o.t() @ (bend * own[i][:, j])
+                ((u - d) / (2 * H)).flatten() + o.t() @ (bend * own[i][:, j])
                 for u, d, o in zip(up, down, own, strict=True)
             ]
             columns.append(torch.cat(column))

@@ -215,6 +215,8 @@ def test_smooth_tends_to_hard(op: Op) -> None:
 def test_case_C03_a_smaller_temperature_is_nearer_to_hard(op: Op) -> None:
     x = sample(op, (400, 4), seed=3)
     x[0][:, :2] = torch.linspace(-2, 2, 800, dtype=torch.float64).view(400, 2)
+    if getattr(op, "dim", -1) == 0:
+        x = [t.t() for t in x]
     hard = op.hard(*x)
     for cell in cells(op):
         if isinstance(cell.strategy, Smooth):
@@ -231,7 +233,7 @@ def test_case_C03_entropy_falls_with_the_temperature() -> None:
     assert entropy == sorted(entropy)
 
 
-MONTE_CARLO = [op for op in OPS if kernels_of(op)]
+MONTE_CARLO = [op for op in OPS if kernels_of(op) and getattr(op, "relation", "") != "=="]  # P(==) is 0 under noise
 
 
 @pytest.mark.parametrize("op", MONTE_CARLO, ids=label)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
-from surrogates.ops.max import below_maximum
+from surrogates.ops.max import below_maximum, sparsemax
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class ArgMax(Op):
     all; here the derivative is 0 by definition at the jumps and almost everywhere else.
     proxy and smooth: softmax(x / T), the exact expectation under centred Gumbel noise of scale T. A row whose maximum
     is infinite takes the hard value, with derivative 0. A row with a NaN is NaN.
+    Form `sparsemax`: the nearest point to x / T of the simplex (Martins & Astudillo 2016, arXiv 1602.02068), exactly 0,
+    with derivative 0, for entries T or more below the maximum.
     rewrite: argmax(x) * softmax(x): the choice is kept and weighted by its own probability, as in mixtures of experts
     (Shazeer et al. 2017, arXiv 1701.06538); changes the objective.
     """
@@ -42,6 +44,11 @@ class ArgMax(Op):
         shifted, _, finite = below_maximum(x, self.dim)
         weights = torch.exp(shifted / T)
         return torch.where(finite, weights / weights.sum(self.dim, keepdim=True), self.hard(x))
+
+    def smooth_sparsemax(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """sparsemax(x / T)."""
+        shifted, _, finite = below_maximum(x, self.dim)
+        return torch.where(finite, sparsemax(shifted / T, self.dim), self.hard(x))
 
     @rewriting("changes the objective")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:

@@ -17,6 +17,7 @@ class ArgMin(Op):
     the jumps and almost everywhere else. Entries of +inf (masks) are legal.
     proxy and smooth: softmax(-x / T), the exact expectation under centred Gumbel noise of scale T, subtracted. A row
     whose minimum is infinite takes the hard value, with derivative 0. A row with a NaN is NaN.
+    Form `sparsemax`: sparsemax(-x / T), as for argmax.
     rewrite: argmin(x) * softmax(-x): the choice is kept and weighted by its own probability, as for argmax; changes the
     objective.
     """
@@ -36,6 +37,10 @@ class ArgMin(Op):
 
     def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         return ArgMax(self.dim).smooth(-x, kernel, T)
+
+    def smooth_sparsemax(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """sparsemax(-x / T)."""
+        return ArgMax(self.dim).smooth_sparsemax(-x, kernel, T)
 
     @rewriting("changes the objective")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:

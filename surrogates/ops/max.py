@@ -20,6 +20,9 @@ class Max(Op):
     it to the first maximal entry. Entries of -inf (masks) are legal.
     proxy and smooth: T logsumexp(x / T), which lies between max and max + T log n; its derivative softmax(x / T) is the
     exact one of E[max(x + T g)] for centred Gumbel g (up to the constant that the centring removes).
+    Form `boltzmann`: sum_i softmax(x / T)_i x_i, between the mean and max; form `sparsemax`: the same with sparsemax's
+    weights (Martins & Astudillo 2016, arXiv 1602.02068), which are 0 for entries T or more below max. Neither is
+    monotone: both fall where an entry with a small weight rises.
     A row whose maximum is infinite (one +inf, or all -inf) takes the hard value, with derivative 0.
     rewrite: fold with a + relu(b - a), exact; form `abs`: fold with (a + b + |a - b|) / 2, exact.
     """
@@ -48,6 +51,19 @@ class Max(Op):
         excess = T * torch.log(torch.exp(shifted / T).sum(self.dim))
         return top.squeeze(self.dim) + torch.where(finite.squeeze(self.dim), excess, 0)
 
+    def smooth_boltzmann(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """The mean of x weighted by softmax(x / T); not monotone."""
+        return self._weighted(x, lambda z: torch.softmax(z, self.dim), T)
+
+    def smooth_sparsemax(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """The mean of x weighted by sparsemax(x / T); not monotone."""
+        return self._weighted(x, lambda z: sparsemax(z, self.dim), T)
+
+    def _weighted(self, x: Tensor, weights: Callable[[Tensor], Tensor], T: Tensor | float) -> Tensor:
+        shifted, top, _ = below_maximum(x, self.dim)
+        drop = torch.where(shifted.isinf(), 0, shifted)  # their weight is 0, and 0 * inf would be NaN
+        return (top + (weights(shifted / T) * drop).sum(self.dim, keepdim=True)).squeeze(self.dim)
+
     @rewriting("exact")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return self._fold(x, Maximum().rewrite)
@@ -66,3 +82,15 @@ def below_maximum(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
     top = torch.amax(x.detach(), dim, keepdim=True)
     finite = ~top.isinf()
     return torch.where(finite, x - torch.where(finite, top, 0), 0), top, finite
+
+
+def sparsemax(z: Tensor, dim: int) -> Tensor:
+    """The nearest point to z of the probability simplex, relu(z - t), t = (sum of the support - 1) / its size."""
+    level = z.detach().sort(dim=dim, descending=True).values.movedim(dim, -1)
+    size = torch.arange(1, level.shape[-1] + 1, dtype=z.dtype, device=z.device)
+    support = (1 + size * level > level.cumsum(-1)).sum(-1, keepdim=True)
+    lowest = level.gather(-1, support.clamp(min=1) - 1).movedim(-1, dim)
+    inside = z >= lowest
+    held = torch.where(inside, z, 0)
+    t = (held.sum(dim, keepdim=True) - 1) / inside.sum(dim, keepdim=True)
+    return torch.where(inside, held - t, 0).masked_fill(z.isnan().any(dim, keepdim=True), torch.nan)

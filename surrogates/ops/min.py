@@ -17,6 +17,8 @@ class Min(Op):
     it to the first minimal entry. Entries of +inf (masks) are legal.
     proxy and smooth: -T logsumexp(-x / T), which lies between min - T log n and min; its derivative softmax(-x / T) is
     the exact one of E[min(x - T g)] for centred Gumbel g (up to the constant that the centring removes).
+    Forms `boltzmann` and `sparsemax`: the means of x weighted by softmax(-x / T) and sparsemax(-x / T), not monotone,
+    as for max.
     A row whose minimum is infinite (one -inf, or all +inf) takes the hard value, with derivative 0.
     rewrite: fold with a - relu(a - b), exact; form `abs`: fold with (a + b - |a - b|) / 2, exact.
     """
@@ -38,6 +40,14 @@ class Min(Op):
 
     def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         return -Max(self.dim).smooth(-x, kernel, T)
+
+    def smooth_boltzmann(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """The mean of x weighted by softmax(-x / T); not monotone."""
+        return -Max(self.dim).smooth_boltzmann(-x, kernel, T)
+
+    def smooth_sparsemax(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """The mean of x weighted by sparsemax(-x / T); not monotone."""
+        return -Max(self.dim).smooth_sparsemax(-x, kernel, T)
 
     @rewriting("exact")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:

@@ -1,6 +1,7 @@
 """The k largest values."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,9 +9,13 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, rewriting
+from surrogates.kernels import KERNELS
+from surrogates.networks import relaxed
 from surrogates.ops.maximum import Maximum
 from surrogates.ops.minimum import Minimum
+from surrogates.ops.sort import weighted
 from surrogates.ops.top_k_mask import exchanges, largest, partition, require_k
+from surrogates.permutations import neural_sort, soft_sort
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,7 @@ class TopK(Op):
     proxy and smooth: differences of successive sums of the j largest, each smoothed as T log sum over subsets S of j
     entries of exp(sum of S / T); descending, the first one max's T logsumexp(x / T). A relaxation, computed in float64.
     A row with an infinite value among its k largest takes the hard value, with derivative 0.
+    Forms `soft_sort`, `neural_sort`, `network`: the k last ranks of the smooth sort of that name, largest first.
     rewrite: k passes of a + relu(b - a), b - relu(b - a) over neighbours, exact up to the rounding of the larger
     magnitude, a tie leaves the order as it is.
     Raises ValueError for k below 1, IndexError for rows shorter than k.
@@ -63,6 +69,23 @@ class TopK(Op):
         sums = [torch.log(partition(exchanges(rows, j, T)[1])) for j in range(1, self.k + 1)]
         excess = T * torch.diff(torch.stack(sums, -1), prepend=torch.zeros_like(sums[0]).unsqueeze(-1))
         return torch.where(finite, values + excess.to(x.dtype), hard.detach()).movedim(-1, self.dim)
+
+    def smooth_soft_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """SoftSort's values."""
+        return self._first(x, lambda rows, at: weighted(soft_sort, rows, T, at))
+
+    def smooth_neural_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """NeuralSort's values."""
+        return self._first(x, lambda rows, at: weighted(neural_sort, rows, T, at))
+
+    def smooth_network(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """The monotone sorting network's values."""
+        return self._first(x, lambda rows, at: relaxed(rows, KERNELS["cauchy"], T)[..., at])
+
+    def _first(self, x: Tensor, sort: Callable[[Tensor, slice], Tensor]) -> Tensor:
+        """The first k of the mirrored rows in ascending order."""
+        largest(x, self.k, self.dim)
+        return -sort(-x.movedim(self.dim, -1), slice(self.k)).movedim(-1, self.dim)
 
     @rewriting("exact")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:

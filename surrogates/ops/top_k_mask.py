@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
+from surrogates.permutations import Relaxation, network, neural_sort, soft_sort
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class TopKMask(Op):
     softmax(x / T) for k = 1. A relaxation: it is not the expectation under noise added to x. Losers have a derivative
     too. Computed in float64 without cancellation, in time O(n k^2) and O(log n) steps. A row with an infinite value
     among its k largest takes the hard value, with derivative 0.
+    Forms `soft_sort`, `neural_sort`, `network`: the sum of the k highest ranks' weights in the relaxed permutation of
+    that name. They sum to k; those of the first two can exceed 1.
     rewrite: top_k_mask(x) * smooth(x) at T = 1: the choice is kept, each weighted by its own probability, as for
     argmax; changes the objective.
     Raises ValueError for k below 1, IndexError for rows shorter than k.
@@ -57,6 +60,24 @@ class TopKMask(Op):
         moved = (rates * (others * without[..., :-1]).sum(-1)).sum(0) / partition(total).unsqueeze(-1)
         soft = hard + ((1 - 2 * hard) * moved).to(x.dtype)
         return torch.where(finite, soft, hard).movedim(-1, self.dim)
+
+    def smooth_soft_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """The weights of SoftSort's k highest ranks."""
+        return self._ranked(soft_sort, x, T)
+
+    def smooth_neural_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """The weights of NeuralSort's k highest ranks."""
+        return self._ranked(neural_sort, x, T)
+
+    def smooth_network(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """The weights of a sorting network's k highest ranks, with the Cauchy kernel."""
+        return self._ranked(network, x, T)
+
+    def _ranked(self, relaxation: Relaxation, x: Tensor, T: Tensor | float) -> Tensor:
+        hard = self.hard(x)
+        finite = ~torch.where(hard > 0, x.detach(), 0).isinf().any(self.dim, keepdim=True)
+        soft = relaxation(-x.movedim(self.dim, -1), T, slice(self.k)).sum(-2).movedim(-1, self.dim)
+        return torch.where(finite, soft, hard)
 
     @rewriting("changes the objective")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:

@@ -1,0 +1,99 @@
+"""Sorting networks: fixed layers of comparisons of two wires, exact or relaxed, for ascending rows (..., n)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from surrogates.kernels import Kernel
+from surrogates.ops.maximum import Maximum
+from surrogates.ops.minimum import Minimum
+
+Layer = tuple[list[int], list[int]]
+
+
+@cache
+def layers(n: int) -> tuple[Layer, ...]:
+    """Batcher's odd-even merge sort for n wires: O(log^2 n) layers, each of disjoint pairs (lower, upper wire)."""
+    found = []
+    merged = 1
+    while merged < n:
+        reach = merged
+        while reach >= 1:
+            starts = range(reach % merged, n - reach, 2 * reach)
+            lower = [i + j for j in starts for i in range(min(reach, n - j - reach))]
+            lower = [i for i in lower if i // (2 * merged) == (i + reach) // (2 * merged)]
+            if lower:
+                found.append((lower, [i + reach for i in lower]))
+            reach //= 2
+        merged *= 2
+    return tuple(found)
+
+
+def exact(rows: Tensor) -> Tensor:
+    """The sorted values by b - relu(b - a) and a + relu(b - a); a tie leaves the order as it is."""
+    rows = _settled(rows)
+    for lower, upper in layers(rows.shape[-1]):
+        a, b = _wires(rows, lower), _wires(rows, upper)
+        rows = _rewired(rows, lower, upper, Minimum().rewrite(b, a), Maximum().rewrite(a, b), -1)
+    return rows
+
+
+def relaxed(rows: Tensor, kernel: Kernel, T: Tensor | float, positions: bool = False) -> Tensor:
+    """The network with soft swaps: the lower wire gets F((b - a) / T) a + F((a - b) / T) b, the upper one the rest.
+
+    The sorted values (..., n), or, as `positions`, the doubly stochastic matrix (..., n, n) that makes them of the
+    rows. An infinite number is compared exactly.
+    """
+    n = rows.shape[-1]
+    rows = _settled(rows)
+    wires = torch.eye(n, dtype=rows.dtype, device=rows.device).expand(*rows.shape, n) if positions else rows
+    for lower, upper in layers(n):
+        a, b = _wires(rows, lower), _wires(rows, upper)
+        keep = _order(a, b, kernel, T)
+        values = _swapped(a, b, keep)
+        rows = _rewired(rows, lower, upper, *values, -1)
+        if positions:
+            first, second = _wires(wires, lower, -2), _wires(wires, upper, -2)
+            wires = _rewired(wires, lower, upper, *_swapped(first, second, keep.unsqueeze(-1)), -2)
+        else:
+            wires = rows
+    return wires
+
+
+def _settled(rows: Tensor) -> Tensor:
+    """The rows, with derivative 0 for an infinite entry."""
+    return torch.where(rows.isinf(), rows.detach(), rows)
+
+
+def _order(a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
+    """How far a is below b, between 0 and 1; exactly 0 or 1 where one of them is infinite."""
+    infinite = a.isinf() | b.isinf()
+    gap = torch.where(infinite, 0, b - a)
+    settled = (a <= b).to(a.dtype).masked_fill(a.isnan() | b.isnan(), torch.nan)
+    return torch.where(infinite, settled, kernel.cdf(gap / T))
+
+
+def _swapped(a: Tensor, b: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+    """The two mixtures; 0 * inf would be NaN where an infinite number is compared."""
+    infinite = a.isinf() | b.isinf()
+    first, second = (torch.where(infinite, 0, x) for x in (a, b))
+    step = (1 - keep) * (second - first)
+    lower = torch.where(infinite, torch.minimum(a, b), first + step)
+    return lower, torch.where(infinite, torch.maximum(a, b), second - step)
+
+
+def _wires(x: Tensor, indices: list[int], dim: int = -1) -> Tensor:
+    return x.index_select(dim, torch.tensor(indices, dtype=torch.long, device=x.device))
+
+
+def _rewired(x: Tensor, lower: list[int], upper: list[int], a: Tensor, b: Tensor, dim: int) -> Tensor:
+    """x with new values on two sets of wires."""
+    n = x.shape[dim]
+    compared = set(lower) | set(upper)
+    idle = [i for i in range(n) if i not in compared]
+    place = {wire: k for k, wire in enumerate([*lower, *upper, *idle])}
+    parts = torch.cat([a, b, _wires(x, idle, dim)], dim)
+    return _wires(parts, [place[i] for i in range(n)], dim)

@@ -1,0 +1,61 @@
+"""The comparison of two tensors."""
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, flat
+from surrogates.kernels import Kernel
+from surrogates.ops.heaviside import Heaviside
+
+RELATIONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq}
+
+
+@dataclass(frozen=True)
+class Compare(Op):
+    """compare(a, b) = 1 if a > b, else 0 (`relation`: one of >, >=, <, <=, ==).
+
+    Two tensors of one shape (...), or of shapes that broadcast, elementwise. Jump where a = b, where the derivative is
+    0 by definition; a comparison has no graph at all. NaN in either gives NaN, where torch has False. An infinity is
+    equal to itself.
+    proxy: half of a - b (of b - a for < and <=) where |a - b| <= 1, else constant; for == the tent relu(1 - |a - b|), 0
+    at its three kinks. smooth: F((a - b) / T) = E[a + T e > b], or F((b - a) / T), every kernel.
+    Under a continuous law of noise == has the expectation 0. Its smooth reading is the kernel's density at
+    (a - b) / T by that at 0, the limit of P(|a + T e - b| <= d) / P(|T e| <= d) as d -> 0: a relaxation, 1 where a = b,
+    that tends to the hard value with T; for the logistic kernel 1 / cosh((a - b) / (2 T))^2, for the normal one
+    exp(-(a - b)^2 / (2 T^2)); the uniform kernel's is a box, with derivative 0.
+    Raises ValueError for an unknown relation.
+    """
+
+    relation: Literal[">", ">=", "<", "<=", "=="] = ">"
+    keeps_shape: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.relation not in RELATIONS:
+            raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
+
+    def hard(self, a: Tensor, b: Tensor) -> Tensor:
+        holds: Tensor = RELATIONS[self.relation](a.detach(), b.detach())
+        return holds.to(torch.promote_types(a.dtype, b.dtype)).masked_fill(a.isnan() | b.isnan(), math.nan)
+
+    def subgradient(self, a: Tensor, b: Tensor, rule: str) -> Tensor:
+        return flat(a) + flat(b)
+
+    def proxy(self, a: Tensor, b: Tensor, T: Tensor | float) -> Tensor:
+        gap = self._gap(a, b)
+        return torch.relu(1 - torch.abs(gap)) if self.relation == "==" else Heaviside().proxy(gap, T)
+
+    def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
+        gap = self._gap(a, b) / T
+        equality = self.relation == "=="
+        soft = kernel.density(gap) / kernel.density(torch.zeros_like(gap)) if equality else kernel.cdf(gap)
+        return torch.where(a.isinf() | b.isinf(), self.hard(a, b), soft)
+
+    def _gap(self, a: Tensor, b: Tensor) -> Tensor:
+        """How far the relation is from changing, 0 if one of them is infinite."""
+        gap = torch.where(a.isinf() | b.isinf(), 0, a - b)
+        return -gap if self.relation in ("<", "<=") else gap

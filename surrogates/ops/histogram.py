@@ -1,0 +1,83 @@
+"""The histogram of a row."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, flat, rewriting
+from surrogates.kernels import KERNELS, Kernel
+
+
+@dataclass(frozen=True)
+class Histogram(Op):
+    """histogram(x) = number of entries along `dim` in each of `bins` equal bins between `low` and `high`.
+
+    Shape (..., n, ...) to (..., bins, ...). A bin holds its lower edge, the last one both; entries beyond the range,
+    +-inf too, are in the first or the last bin, so that the counts always sum to n (torch.histc leaves them out). The
+    derivative is 0 by definition at the edges and almost everywhere else; counts have no graph at all. A row with a NaN
+    is NaN. Half precision rounds counts above 256 (bfloat16) or 2048 (float16).
+    smooth: sum_i F((x_i - e_b) / T) - F((x_i - e_{b+1}) / T), e the edges, the outer two at -+inf, T in units of a
+    bin's width: the exact expectation of histogram(x + T e) for every kernel; sums to n. Memory O(n bins). proxy: the
+    smooth reading under the uniform kernel.
+    rewrite: an entry is shared by the two bins whose centres it lies between, linearly (the uniform kernel at half a
+    bin); relaxed, sums to n.
+    Raises ValueError unless bins is a whole number from 1 and low < high, both finite.
+    """
+
+    bins: int = 10
+    low: float = 0.0
+    high: float = 1.0
+    dim: int = -1
+    elementwise: ClassVar[bool] = False
+    keeps_shape: ClassVar[bool] = False
+    tempered_proxy: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if type(self.bins) is not int or self.bins < 1:
+            raise ValueError(f"bins must be a whole number of at least 1, got {self.bins}")
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(f"low must be less than high, both finite, got low={self.low} and high={self.high}")
+
+    @property
+    def temperature_unit(self) -> float:
+        return (self.high - self.low) / self.bins
+
+    def takes_kernel(self, form: str | None = None) -> bool:
+        return form is None
+
+    def hard(self, x: Tensor) -> Tensor:
+        rows = x.detach().movedim(self.dim, -1)
+        passed = (rows.unsqueeze(-2) >= self._edges(x).unsqueeze(-1)).sum(-1)
+        every = passed.new_full((*passed.shape[:-1], 1), rows.shape[-1])
+        above = torch.cat([every, passed, torch.zeros_like(every)], -1)
+        return self._placed((above[..., :-1] - above[..., 1:]).to(x.dtype), rows)
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
+        zero = flat(x.movedim(self.dim, -1)).sum(-1, keepdim=True)
+        return zero.expand(*zero.shape[:-1], self.bins).movedim(-1, self.dim)
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
+        return self.smooth(x, KERNELS["uniform"], T)
+
+    def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
+        rows = x.movedim(self.dim, -1)
+        distance = (rows.unsqueeze(-2) - self._edges(x).unsqueeze(-1)) / (T * self.temperature_unit)
+        one = torch.ones_like(rows).unsqueeze(-2)
+        above = torch.cat([one, kernel.cdf(distance), torch.zeros_like(one)], -2)
+        shares = above[..., :-1, :] - above[..., 1:, :]  # before the sum: never negative, as F rises
+        return self._placed(shares.sum(-1), rows)
+
+    @rewriting("relaxed")
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
+        return self.smooth(x, KERNELS["uniform"], 0.5)
+
+    def _edges(self, x: Tensor) -> Tensor:
+        """The inner edges."""
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        return torch.linspace(self.low, self.high, self.bins + 1, dtype=dtype, device=x.device)[1:-1]
+
+    def _placed(self, counts: Tensor, rows: Tensor) -> Tensor:
+        return counts.masked_fill(rows.isnan().any(-1, keepdim=True), math.nan).movedim(-1, self.dim)

@@ -1,0 +1,85 @@
+"""The order of a row's entries, as a permutation matrix."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from surrogates.core import Op, flat, rewriting
+from surrogates.permutations import (
+    ALL,
+    Relaxation,
+    exact_matrix,
+    network,
+    network_logistic,
+    neural_sort,
+    ordered,
+    soft_sort,
+)
+
+
+@dataclass(frozen=True)
+class Permutation(Op):
+    """permutation(x) = the matrix P, P[i, j] = 1 where entry j has rank i, else 0; P x is x in ascending order.
+
+    Shape (..., n, ...) to (..., n, n, ...): `dim` becomes two, ranks and entries. Exactly one 1 a rank and an entry;
+    tied entries stay in their order. The derivative is 0 by definition at the jumps and almost everywhere else; an
+    argsort has no graph at all. Infinite entries (masks) are legal: their ranks take the hard weights, with derivative
+    0, and they have none at the other ranks. A row with a NaN is NaN.
+    proxy and smooth: SoftSort, softmax over j of -|x_(i) - x_j| / T (Prillo & Eisenschlos 2020, arXiv 2006.16038);
+    kinks at ties, where |.| has the derivative 0. Form `neural_sort`: softmax over j of
+    ((2 i - 1 - n) x_j - sum_k |x_j - x_k|) / T (Grover et al. 2019, arXiv 1903.08850). Each rank's weights sum to 1, an
+    entry's need not. Form `network`: the product of a sorting network's soft swaps with the Cauchy cdf (Petersen et al.
+    2022, arXiv 2203.09630), form `network_logistic`: with the logistic cdf (Petersen et al. 2021, arXiv 2105.04019);
+    doubly stochastic. Relaxations, not expectations. Memory O(n^2); the networks' time is O(n^2 log^2 n).
+    rewrite: permutation(x) * smooth(x) at T = 1: the order is kept, each entry weighted by its own probability, as for
+    argmax; changes the objective.
+    """
+
+    descending: bool = False
+    dim: int = -1
+    elementwise: ClassVar[bool] = False
+    keeps_shape: ClassVar[bool] = False
+    tempered_proxy: ClassVar[bool] = True
+
+    def hard(self, x: Tensor) -> Tensor:
+        rows = self._rows(x.detach())
+        return self._placed(exact_matrix(ordered(rows)[1], rows))
+
+    def subgradient(self, x: Tensor, rule: str) -> Tensor:
+        zeros = flat(self._rows(x)).unsqueeze(-2)
+        return self._placed(zeros.expand(*zeros.shape[:-2], zeros.shape[-1], zeros.shape[-1]))
+
+    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
+        return self.smooth(x, None, T)
+
+    def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        return self._relaxed(soft_sort, x, T)
+
+    def smooth_neural_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """NeuralSort."""
+        return self._relaxed(neural_sort, x, T)
+
+    def smooth_network(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """A sorting network's soft swaps with the Cauchy kernel."""
+        return self._relaxed(network, x, T)
+
+    def smooth_network_logistic(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        """A sorting network's soft swaps with the logistic kernel."""
+        return self._relaxed(network_logistic, x, T)
+
+    @rewriting("changes the objective")
+    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
+        return self.hard(x) * self.smooth(x, None, 1.0)
+
+    def _relaxed(self, relaxation: Relaxation, x: Tensor, T: Tensor | float) -> Tensor:
+        return self._placed(relaxation(self._rows(x), T, ALL))
+
+    def _rows(self, x: Tensor) -> Tensor:
+        rows = x.movedim(self.dim, -1)
+        return -rows if self.descending else rows
+
+    def _placed(self, matrix: Tensor) -> Tensor:
+        """The two last dimensions of a matrix moved to where `dim` was."""
+        place = self.dim % (matrix.dim() - 1)
+        return matrix.movedim((-2, -1), (place, place + 1))
