@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 PAIRS = 25
+ENOUGH = 15  # fewer judge no bound: their interval is wide, or not one of 95 %
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,11 @@ class Ratio:
     low: float
     high: float
     bound: float
+    pairs: int
 
     def row(self) -> str:
         """A line of the Markdown table."""
-        verdict = "yes" if self.low < self.bound else "**no**"
+        verdict = "too few pairs" if self.pairs < ENOUGH else "yes" if self.low < self.bound else "**no**"
         return (
             f"| {self.name} | {self.ours:.3g} | {self.peer:.3g} | {self.ratio:.2f} [{self.low:.2f}, {self.high:.2f}] "
             f"| {self.bound:g} | {verdict} |"
@@ -58,6 +60,7 @@ def compare(name: str, ours: Callable[[], float], peer: Callable[[], float], bou
         ratios[rank],
         ratios[-1 - rank],
         bound,
+        pairs,
     )
 
 

@@ -23,6 +23,8 @@ import venv
 from pathlib import Path
 from typing import Any
 
+from pairs import ENOUGH
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # What pip is asked for, by peer. softtorch asks for Python 3.12 and runs on 3.11.
@@ -75,6 +77,8 @@ def row(peer: str, line: dict[str, Any]) -> str:
     if "error" in line:
         return f"| {peer}: {line['name']} | | | | not measured | {line['error']} | |"
     verdict = "win" if line["high"] < 1 else "**loss**" if line["low"] > 1 else "even"
+    if line["pairs"] < ENOUGH:
+        verdict = "too few pairs"
     if not (line["value"] < SAME and line["derivative"] < SAME):
         verdict += ", differs"
     return (

@@ -65,10 +65,11 @@ def test_saved_bytes_count_each_tensor_once(scripts) -> None:
 
 def test_verdicts_of_the_peer_table(scripts) -> None:
     peers = scripts("peers")
-    line = {"name": "a / b", "ours": 1.0, "peer": 2.0, "ratio": 0.5, "value": 0.0, "derivative": 0.0}
+    line = {"name": "a / b", "ours": 1.0, "peer": 2.0, "ratio": 0.5, "value": 0.0, "derivative": 0.0, "pairs": 15}
     assert "| win |" in peers.row("p", {**line, "low": 0.4, "high": 0.6})
     assert "| **loss** |" in peers.row("p", {**line, "low": 1.1, "high": 1.6})
     assert "| even |" in peers.row("p", {**line, "low": 0.9, "high": 1.6})
+    assert "| too few pairs |" in peers.row("p", {**line, "low": 0.4, "high": 0.6, "pairs": 14})
     assert "differs" in peers.row("p", {**line, "low": 0.9, "high": 1.6, "derivative": float("nan")})
     assert "not measured" in peers.row("p", {"name": "a", "error": "ImportError"})
     assert {row.count("|") for row in (*peers.HEADER.splitlines(), peers.row("p", {"name": "a", "error": "e"}))} == {8}

@@ -114,6 +114,8 @@ CUTS = [
     (lambda x: torch.ones_like(x) if x.sum() > 0 else x.detach(), "__bool__", "Python", set()),
     (lambda x: nn.Parameter(x), "Parameter", "leaf", set()),
     (Stopped.apply, "Stopped", "returns no gradient", set()),
+    (lambda x: torch.vmap(lambda row: F.one_hot(row.argmax(-1), 8).float())(x), "argmax", "int64", {"ArgMax"}),
+    (lambda x: torch.autograd.grad(x.tanh().sum(), x)[0], "grad", "no graph", set()),
 ]
 
 
@@ -160,9 +162,9 @@ def test_flattened(function: Callable[[Tensor], Tensor], operation: str, word: s
 
 NOT_FINITE = [
     (lambda x: torch.where(x > 0, x.sqrt(), x), "sqrt", "0 * inf"),
-    (lambda x: torch.log(x), "log", "log made"),
+    (lambda x: torch.log(x), "log", "log makes NaN"),
     (lambda x: (x * 0).sqrt(), "sqrt", "derivative"),
-    (lambda x: torch.exp(x * 1e4), "exp", "exp made"),
+    (lambda x: torch.exp(x * 1e4), "exp", "exp makes NaN"),
 ]
 
 
@@ -209,6 +211,37 @@ def test_a_loss_that_is_no_scalar() -> None:
     assert "(6, 3)" in found.findings[0].reason
 
 
+def test_a_loss_in_which_the_model_has_no_part() -> None:
+    for loss_fn in (lambda *_: 1.0, lambda *_: torch.ones(()), lambda *_: torch.ones((), requires_grad=True)):
+        found = surrogates.diagnose(Between(torch.relu), loss_fn, (X, Y))
+        assert found.outcome == "no graph"
+        assert set(found.parameters.values()) == {"none"}
+        assert [f.operation for f in found.findings] == ["the loss"]
+    found = surrogates.diagnose(Between(torch.relu), lambda y, _: y.sum().item(), (X, Y))
+    assert [(f.operation, f.parameters) for f in found.findings] == [("item", FRONT + BACK)]
+
+
+def test_numbers_that_are_not_finite_from_the_start() -> None:
+    model = Between(torch.relu)
+    finding = surrogates.diagnose(model, F.cross_entropy, (X * torch.nan, Y)).findings[0]
+    assert (finding.operation, finding.place.module) == ("linear", "front")
+    assert "an input" in finding.reason
+    model.back.weight.data[0, 0] = torch.nan
+    finding = surrogates.diagnose(model, F.cross_entropy, (X, Y)).findings[0]
+    assert (finding.operation, finding.place.module) == ("linear", "back")
+    assert "the parameter back.weight" in finding.reason
+
+
+def test_a_factor_that_is_zero() -> None:
+    model = Between(torch.tanh)
+    nn.init.zeros_(model.back.weight)
+    (finding,) = surrogates.diagnose(model, F.cross_entropy, (X, Y)).findings
+    assert (finding.operation, finding.place.module, finding.parameters) == ("linear", "back", FRONT)
+    assert "the parameter back.weight" in finding.reason
+    found = between(lambda x: torch.relu(x - 100))  # and the layer behind gets zeros as its input
+    assert [(f.operation, f.parameters) for f in found.findings] == [("relu", ("back.weight", *FRONT))]
+
+
 def test_each_of_several_faults_is_named_with_its_parameters() -> None:
     numbers = {"a": [0.3, 1.7], "b": [0.3, 1.7], "c": [0.3, 1.7], "d": [0.3, 1.7], "e": [0.0]}
     found = bare(lambda a, b, c, d, e: (a.floor() + (b > 0) + c.detach() * d).sum() + e.sqrt().sum(), **numbers)
@@ -249,6 +282,15 @@ class Convolutions(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x.repeat(1, 16)[:, :64].view(-1, 1, 8, 8))
+
+
+class Sparse(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(10, 3, sparse=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.embed(x.abs().long().clamp(max=9)).sum(1)
 
 
 class Transformer(nn.Module):
@@ -320,6 +362,11 @@ HEALTHY: dict[str, Callable[[], nn.Module]] = {
     "popular straight-through": lambda: Between(lambda x: x + (x.round() - x).detach()),
     "hard layer": lambda: Between(HardLayer(Round(), StraightThrough())),
     "noisy hard layer": lambda: Between(HardLayer(Floor(), Rewrite(form="dither"))),
+    "gradient penalty": lambda: Between(lambda x: torch.autograd.grad(x.tanh().sum(), x, create_graph=True)[0]),
+    "vmap": lambda: Between(torch.vmap(torch.tanh)),
+    "torch.func.grad": lambda: Between(torch.func.grad(lambda x: x.tanh().sum())),
+    "scripted": lambda: torch.jit.script(nn.Sequential(nn.Linear(4, 3))),
+    "sparse": Sparse,
     "masked attention": lambda: Between(lambda x: x.masked_fill(x < 0, -torch.inf).softmax(-1)),
 }
 
@@ -442,6 +489,16 @@ def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.Monk
     assert printed == [line.split(" (loss")[0].split(" with ")[0] for line in shown.splitlines()]
 
 
+def test_what_the_text_says_of_through_holds() -> None:
+    """The block that it recommends gives the parameters their gradient."""
+    for function in (torch.round, torch.floor, lambda x: (x > 0.5).float(), lambda x: torch.clamp(x + 100, 0, 1)):
+        model = Between(function)
+        assert "surrogates.through" in str(surrogates.diagnose(model, F.cross_entropy, (X, Y)))
+        with surrogates.through(StraightThrough()):
+            assert surrogates.diagnose(model, F.cross_entropy, (X, Y)).healthy
+    assert "surrogates.through" not in str(between(torch.detach))
+
+
 def test_long_names_and_lines_are_folded() -> None:
     model = nn.ModuleDict({"a_rather_long_name_of_a_module_" * 4: Between(torch.round)})
     model.forward = lambda x: next(iter(model.values()))(x)  # a line that does not fit into eighty columns
@@ -475,6 +532,11 @@ def test_misuse_is_told_before_work_starts() -> None:
         surrogates.diagnose(Between(torch.relu), X, (X, Y))
     with pytest.raises(ValueError, match="no shape yet: weight, bias"):
         surrogates.diagnose(nn.LazyLinear(3), F.cross_entropy, (X, Y))
+    with pytest.raises(TypeError, match="a tensor of one number, it returned a tuple"):
+        surrogates.diagnose(Between(torch.relu), lambda y, t: (y, t), (X, Y))
+    model = Between(lambda x: checkpoint(torch.tanh, x, use_reentrant=True))
+    with pytest.raises(ValueError, match="use_reentrant=False"):
+        surrogates.diagnose(model, F.cross_entropy, (X, Y))
     with pytest.raises(ValueError, match="all are frozen"):
         surrogates.diagnose(Between(torch.relu).requires_grad_(False), F.cross_entropy, (X, Y))
 

@@ -16,7 +16,7 @@ PRODUCTS = ("Mul", "Mm", "Mv", "Addmm", "Addmv", "Bmm", "Baddbmm", "Dot", "Convo
 
 @dataclass
 class Cause:
-    """A call and the parameters (bits) that it keeps from a gradient. `source` made the numbers that are to blame."""
+    """A call and the parameters (bits) that it keeps from a gradient; `source`: the numbers that are to blame."""
 
     kind: str  # cut, flattened, not finite, exception
     call: Call
@@ -24,6 +24,7 @@ class Cause:
     node: Node | None = None
     output: Value | None = None  # of a cut: the result without a graph
     source: Value | None = None
+    given_to: Call | None = None  # the first call that was given the source
     zero_times_infinity: bool = False
 
 
@@ -90,7 +91,8 @@ def stops(lineage: Lineage, backward: Backward, graph: dict[Node, int], passed: 
             cause = _cause("flattened" if passed == "zero" else "cut", passage.node, hit, lineage, found)
             if passed == "zero" and passage.node.name().startswith(PRODUCTS):
                 factors = [value for value in cause.call.inputs if value.zero]
-                cause.source = origin(factors[0], lambda value: value.zero) if factors else None
+                if factors:
+                    cause.source, cause.given_to = origin(factors[0], cause.call, lambda value: value.zero)
     return list(found.values())
 
 
@@ -104,18 +106,19 @@ def explosions(lineage: Lineage, backward: Backward, graph: dict[Node, int], aff
             cause = _cause("not finite", passage.node, hit, lineage, found)
             cause.zero_times_infinity = passage.zero_times_infinity
             broken = [value for value in cause.call.inputs if not value.finite]
-            cause.source = origin(broken[0], lambda value: not value.finite) if broken else None
+            if broken:
+                cause.source, cause.given_to = origin(broken[0], cause.call, lambda value: not value.finite)
     return list(found.values())
 
 
-def origin(value: Value, has: Callable[[Value], bool]) -> Value:
-    """The earliest value with a property on a way back along values that all have it."""
-    while value.call is not None:
-        earlier = next((given for given in value.call.inputs if has(given)), None)
-        if earlier is None or earlier is value:
+def origin(value: Value, given_to: Call, has: Callable[[Value], bool]) -> tuple[Value, Call]:
+    """The earliest value with a property on a way back along values that all have it, and the call it was given to."""
+    while (maker := value.call) is not None:
+        earlier = next((given for given in maker.inputs if has(given) and given is not value), None)
+        if earlier is None:
             break
-        value = earlier
-    return value
+        value, given_to = earlier, maker
+    return value, given_to
 
 
 def union(bits: Iterable[int]) -> int:

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
-from torch.nn.parameter import is_lazy
 
 from surrogates.diagnosis.backward import Backward, differentiate, masks, reachable
 from surrogates.diagnosis.causes import Cause, Lineage, cuts, departures, explosions, stops, union
+from surrogates.diagnosis.checks import check_arguments, check_loss
 from surrogates.diagnosis.numbers import state
 from surrogates.diagnosis.place import Place, place_of
-from surrogates.diagnosis.reasons import finding, merged, raised
+from surrogates.diagnosis.reasons import finding, merged, raised, unrelated
 from surrogates.diagnosis.report import Diagnosis
 from surrogates.diagnosis.trace import Trace, Value
 from surrogates.diagnosis.untouched import untouched
@@ -31,11 +31,12 @@ def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagn
     and the random generators are as before afterwards. An exception in a pass is part of the answer.
 
     The operations seen are the calls of torch functions, Tensor methods and operators, and custom autograd Functions.
-    What a model computes inside torch.func transforms or TorchScript is one step without a line of its own.
-    Raises TypeError for a model that is no module, a loss that can't be called, ValueError for parameters that have no
-    shape yet (lazy modules).
+    What a model computes inside TorchScript is one step without a line of its own.
+    Raises TypeError for a model that is no module, a loss_fn that can't be called or returns neither a tensor nor a
+    number, ValueError for a model without a trained parameter, with parameters that have no shape yet (lazy modules),
+    or with reentrant checkpoints, whose gradients exist in backward() only.
     """
-    _check(model, loss_fn)
+    check_arguments(model, loss_fn)
     trace = Trace(model, _forward.__code__)
     with untouched(model), torch.inference_mode(False), torch.enable_grad(), _eager():
         try:
@@ -43,6 +44,7 @@ def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagn
                 loss = _forward(model, loss_fn, batch)
         except Exception as error:
             return _failed_forward(model, trace, error)
+        check_loss(loss)
         return _examine(model, trace, loss)
 
 
@@ -69,8 +71,9 @@ def _examine(model: nn.Module, trace: Trace, loss: Any) -> Diagnosis:
         return _failed_backward(model, trace, backward, loss)
     states = {name: state(g) for name, g in zip(trained, backward.gradients, strict=True)}
     causes = _causes(lineage, value, backward, graph, states)
-    _excuse(states, lineage, value, causes)
-    findings = (finding(cause, _names(cause.parameters, trained)) for cause in causes)
+    findings = [finding(cause, _names(cause.parameters, trained)) for cause in causes]
+    if not _excuse(states, lineage, value, causes):
+        findings.append(unrelated(tuple(trained)))
     frozen = {name: "frozen" for name, _ in model.named_parameters()}
     return Diagnosis(_outcome(states), frozen | states, merged(findings), number)
 
@@ -89,12 +92,13 @@ def _causes(
     ]
 
 
-def _excuse(states: dict[str, str], lineage: Lineage, loss: Value | None, causes: list[Cause]) -> None:
-    """A parameter from which neither the loss nor a number in Python was computed is not used: no problem."""
+def _excuse(states: dict[str, str], lineage: Lineage, loss: Value | None, causes: list[Cause]) -> bool:
+    """A parameter from which neither the loss nor a number in Python was computed is not used, if others are."""
     used = (0 if loss is None else lineage.by_numbers(loss)) | union(cause.parameters for cause in causes)
     for index, (name, held) in enumerate(states.items()):
-        if held == "none" and not used >> index & 1:
+        if held == "none" and used and not used >> index & 1:
             states[name] = "unused"
+    return bool(used)
 
 
 def _outcome(states: dict[str, str]) -> str:
@@ -130,17 +134,6 @@ def _bits(states: dict[str, str], *kinds: str) -> int:
 
 def _names(bits: int, parameters: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for index, name in enumerate(parameters) if bits >> index & 1)
-
-
-def _check(model: nn.Module, loss_fn: Callable[..., Any]) -> None:
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-    if not callable(loss_fn):
-        raise TypeError(f"loss_fn must be callable, got {type(loss_fn).__name__}; diagnose(model, loss_fn, batch)")
-    if lazy := [name for name, parameter in model.named_parameters() if is_lazy(parameter)]:
-        raise ValueError(f"run the model once first: these parameters have no shape yet: {', '.join(lazy)}")
-    if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise ValueError("no parameter of the model requires a gradient: there are none, or all are frozen")
 
 
 def _eager() -> Any:

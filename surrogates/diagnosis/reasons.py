@@ -21,11 +21,17 @@ def finding(cause: Cause, parameters: tuple[str, ...]) -> Finding:
     """What is reported of a cause; its place is the source's if an earlier call made the numbers that are to blame."""
     operation = _operation(cause)
     words = {"cut": _cut, "flattened": _flattened, "not finite": _not_finite}[cause.kind](cause, operation)
-    source = cause.source.call if cause.source else None
-    if source is not None:
-        return Finding(cause.kind, source.name, source.place, parameters, words, _offers(cause.kind, source, None))
+    blamed = cause.source and (cause.source.call or cause.given_to)
+    if blamed and blamed is not cause.call:
+        return Finding(cause.kind, blamed.name, blamed.place, parameters, words, _offers(cause.kind, blamed, None))
     offers = _offers(cause.kind, cause.call, cause.output, operation)
     return Finding(cause.kind, operation, cause.call.place, parameters, words, offers)
+
+
+def unrelated(parameters: tuple[str, ...]) -> Finding:
+    """What is reported of a loss in which no parameter has a part."""
+    words = "the loss was not computed from any parameter of this model: is it a constant, or another model's?"
+    return Finding("cut", "the loss", Place(), parameters, words)
 
 
 def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -101,7 +107,10 @@ def _flattened(cause: Cause, operation: str) -> str:
 
 def _not_finite(cause: Cause, operation: str) -> str:
     if cause.source is not None:
-        return f"{operation} is given numbers that are not finite: {_made(cause.source)}"
+        name = cause.given_to.name if cause.given_to else operation
+        if cause.source.call is not None:
+            return f"{cause.source.call.name} makes NaN or infinity of finite numbers, and {name} is given them"
+        return f"{name} is given numbers that are not finite: {_made(cause.source)}"
     if cause.zero_times_infinity:
         return (
             f"the gradient that arrives is 0, and the derivative of {operation} is not finite: 0 * inf is NaN. Choose "

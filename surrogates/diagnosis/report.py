@@ -90,7 +90,16 @@ class Diagnosis:
             lines += ["", f"{index}. {finding}"]
         if any(finding.remedies for finding in self.findings):
             lines += ["", "As a function: strategy()(op(), x).", "As a module: surrogates.HardLayer(op(), strategy())."]
+            lines += ["In the model as it is: with surrogates.through(strategy()): ..."] * self._within_through()
         return "\n".join(lines)
+
+    def _within_through(self) -> bool:
+        """Whether `surrogates.through` takes the calls that are named."""
+        from surrogates.own_model.calls import COMPARISONS, ELEMENTWISE, INDICES, SELECTION
+
+        tables = (ELEMENTWISE, SELECTION, COMPARISONS, INDICES)
+        names = {name for table in tables for known in table.values() for name in known}
+        return any(finding.remedies and finding.operation in names for finding in self.findings)
 
     def _headline(self) -> str:
         at = "" if self.loss is None else f" (loss {self.loss:.4g})"

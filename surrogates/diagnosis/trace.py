@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from surrogates.diagnosis.numbers import is_finite, is_zero
 from surrogates.diagnosis.place import Place, place
 
+ACCUMULATED: Any = Tensor.grad.__get__  # type: ignore[union-attr]  # not computed in this pass
 # Conversions that hand a tensor's numbers to Python, where no graph follows them.
 LEAVING = frozenset(("item", "tolist", "numpy", "equal", "allclose", "is_nonzero")) | frozenset(
     ("__float__", "__int__", "__bool__", "__index__", "__complex__", "__array__")
@@ -70,7 +71,7 @@ class Trace(TorchFunctionMode):
         """Runs the function as it is and records it."""
         kwargs = kwargs or {}
         given = list(tensors((args, kwargs)))
-        if not given or any(map(torch._C._functorch.is_functorch_wrapped_tensor, given)):
+        if not given or func == ACCUMULATED:
             return func(*args, **kwargs)
         call = Call(_name(func), place(self.names, self.boundary), [], torch.is_grad_enabled())
         call.inputs = [self.value(tensor, call.place) for tensor in given]
@@ -131,8 +132,10 @@ class Trace(TorchFunctionMode):
 
 
 def tensors(value: Any) -> Iterator[Tensor]:
-    """The tensors in nested tuples, lists and dictionaries."""
+    """The tensors in nested tuples, lists and dictionaries, those inside torch.func's transforms unwrapped."""
     if isinstance(value, Tensor):
+        while torch._C._functorch.is_functorch_wrapped_tensor(value):
+            value = torch._C._functorch.get_unwrapped(value)
         yield value
     elif isinstance(value, (tuple, list)):
         for part in value:
@@ -151,7 +154,7 @@ def _name(func: Callable[..., Any]) -> str:
 
 def _ignores_values(name: str) -> bool:
     """Whether a function's result depends on the shape and type of a tensor only."""
-    return name.endswith("_like") or (name.startswith("new_") and name != "new_tensor") or name == "grad"
+    return name.endswith("_like") or (name.startswith("new_") and name != "new_tensor")
 
 
 def _version(tensor: Tensor) -> int:
