@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
+from surrogates.float32 import require_range
 from surrogates.kernels import KERNELS, Kernel
 
 
@@ -24,7 +25,7 @@ class Histogram(Op):
     smooth reading under the uniform kernel.
     rewrite: an entry is shared by the two bins whose centres it lies between, linearly (the uniform kernel at half a
     bin); relaxed, sums to n.
-    Raises ValueError unless bins is a whole number from 1 and low < high, both finite.
+    Raises ValueError unless bins is a whole number from 1 and low < high are finite with edges that float32 can hold.
     """
 
     bins: int = 10
@@ -38,8 +39,7 @@ class Histogram(Op):
     def __post_init__(self) -> None:
         if type(self.bins) is not int or self.bins < 1:
             raise ValueError(f"bins must be a whole number of at least 1, got {self.bins}")
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise ValueError(f"low must be less than high, both finite, got low={self.low} and high={self.high}")
+        require_range(self.low, self.high, self.bins)
 
     @property
     def temperature_unit(self) -> float:

@@ -38,6 +38,7 @@ class Quantile(Op):
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.q <= 1:
             raise ValueError(f"q must be between 0 and 1, got {self.q}")
 
