@@ -16,7 +16,7 @@ from experiments.settings import Settings
 from surrogates import EmptyCell, hard_layers
 
 # What has no effect once a knob has none.
-DEPENDENT = {"temperature": ("temperature", "schedule", "final_temperature"), "kernel": ("kernel",)}
+DEPENDENT = {"temperature": ("temperature", "schedule", "final_temperature", "clock", "gap"), "kernel": ("kernel",)}
 
 
 def build_model(choices: Choices) -> nn.Module:

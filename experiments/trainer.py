@@ -41,7 +41,7 @@ class Trainer:
         self.record = GradientRecord.of(model)
         self.probe = LayerProbe(model)
         strategies = [(layer.strategy, layer.op) for layer in hard_layers(model).values()]
-        self.anneals = any(strategy.temperature_at(1.0) != strategy.temperature_at(0.0) for strategy, _ in strategies)
+        self.anneals = any(strategy.changes for strategy, _ in strategies)
         self.noisy = any(strategy.noisy(op) for strategy, op in strategies)
         self.interval = Interval(settings.device)
         self.step = 0  # optimizer steps made
@@ -74,7 +74,7 @@ class Trainer:
 
     def _schedule(self) -> None:
         if self.anneals:
-            anneal(self.model, (self.step - 1) / max(1, self.settings.max_steps - 1))
+            anneal(self.model, *shares_done(self.step, self.settings, self.batches))
         if self.noisy:
             key_noise(self.model, self.settings.seed, self.step)
         if self.policy.scheduled:
@@ -168,3 +168,9 @@ def training_batches(settings: Settings, data: Dataset) -> Batches:
         return Batches(size, settings.batch_size, settings.seed, settings.device)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+def shares_done(step: int, settings: Settings, batches: Batches) -> tuple[float, float]:
+    """The shares of training done before optimizer step `step`, counted from 1, and before its epoch began."""
+    last = max(1, settings.max_steps - 1)
+    return (step - 1) / last, ((step - 1) - (step - 1) % batches.per_epoch) / last

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from surrogates.block import straight_through as straight_through
 from surrogates.component import Component as Component
 from surrogates.component import calibrate as calibrate
 from surrogates.core import EmptyCell as EmptyCell

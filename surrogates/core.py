@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
@@ -9,7 +10,9 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
+from surrogates import block
 from surrogates.carriers import detached as detached
+from surrogates.carriers import first_order as first_order
 from surrogates.carriers import flat as flat
 from surrogates.carriers import graft as graft
 from surrogates.carriers import passing as passing
@@ -48,6 +51,7 @@ class Op:
     elementwise: ClassVar[bool] = True  # an output depends on the inputs at its own place, not on a row of them
     keeps_shape: ClassVar[bool] = True  # one input, and an output of its shape
     needs_mean: ClassVar[bool] = False  # smooth exists only for kernels with a mean
+    subtracts_noise: ClassVar[bool] = False  # over a dim: the smooth reading is under x - T g, g Gumbel
     tempered_proxy: ClassVar[bool] = False  # the proxy depends on T
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm",)  # what may be chosen at kinks and ties
 
@@ -59,6 +63,16 @@ class Op:
     def temperature_unit(self) -> float:
         """T = 1 in units of the op's input."""
         return 1.0
+
+    @property
+    def grid(self) -> float | None:
+        """The distance of neighbouring values, in units of x, of an op with an evenly spaced staircase."""
+        return None
+
+    @property
+    def inputs(self) -> int:
+        """How many tensors the op takes."""
+        return len(inspect.signature(self.hard).parameters)
 
     def hard(self, *args: Any, **kwargs: Any) -> Tensor:
         """The value itself."""
@@ -79,6 +93,17 @@ class Op:
     def rewrite(self, *args: Any, **kwargs: Any) -> Tensor:
         """Another computation, in which the op is gone."""
         raise EmptyCell(_undeclared(self, "rewrite"))
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Log-probabilities, up to a constant a row, of the choices that the op makes; choices along a last dim.
+
+        With Gumbel noise on them the op is random, and `chosen(one_hot(argmax(logits(x) + noise)))` is its value.
+        """
+        raise EmptyCell(_undeclared(self, "logits"))
+
+    def chosen(self, one_hot: Tensor) -> Tensor:
+        """The op's value for a choice that is given as a one-hot vector along the last dim; linear in it."""
+        raise EmptyCell(_undeclared(self, "chosen"))
 
     def saturated(self, x: Tensor) -> Tensor | None:
         """Where x lies outside the op's range, None for an op without one."""
@@ -123,22 +148,33 @@ class Strategy:
     temperature: float | None = None
     kernel: str | None = None
     soft_forward: ClassVar[bool] = False  # trains on another value than the hard op's
+    estimates: ClassVar[bool] = False  # the derivative is right in the mean over the noise, not for each draw
 
     def __call__(self, op: Op, *x: Tensor, T: Tensor | float | None = None, noise: Tensor | None = None) -> Tensor:
         """The op on x under this strategy; T defaults to `temperature`.
 
-        `noise` is uniform on (0, 1), shaped as x[0] and at least float32: half precision rounds it to 0 and 1.
-        Raises TypeError for inputs that are not floating, ValueError for noise that is needed and missing, EmptyCell
-        for a reading the op lacks.
+        `noise` is uniform on (0, 1), shaped as `noise_shape` says and at least float32: half precision rounds it to 0
+        and 1. Raises TypeError for inputs that are not floating, ValueError for noise that is needed and missing or of
+        another shape, EmptyCell for a reading the op lacks.
         """
         require_floating(op, *x)
-        if noise is None and self.noisy(op):
-            raise ValueError(f"{self} on {op} needs noise, a tensor of uniform numbers of shape {tuple(x[0].shape)}")
-        return self.combine(op, *x, T=self.temperature if T is None else T, noise=noise)
+        shape = self.noise_shape(op, *x)
+        if shape is not None and (noise is None or noise.shape != shape):
+            given = "none" if noise is None else tuple(noise.shape)
+            raise ValueError(f"{self} on {op} needs noise, a tensor of uniform numbers of shape {shape}; got {given}")
+        T = self.temperature if T is None else T
+        if block.running() == "value":
+            return op.hard(*detached(x))
+        act = self.relaxed if block.running() == "derivative" else self.combine
+        return act(op, *x, T=T, noise=noise)
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         """Value and derivative of the op, combined from its readings."""
         raise NotImplementedError
+
+    def relaxed(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
+        """The function whose derivative is taken in a straight-through block: what `combine` gives, or the carrier."""
+        return self.combine(op, *x, T=T, noise=noise)
 
     def check(self, op: Op) -> None:
         """Raises EmptyCell if the op lacks what this strategy needs."""
@@ -152,9 +188,32 @@ class Strategy:
         """Whether the call needs `noise`."""
         return False
 
+    def noise_shape(self, op: Op, *x: Tensor) -> tuple[int, ...] | None:
+        """The shape of the uniforms that the call needs for these inputs, sample axis first; None if it needs none."""
+        return tuple(x[0].shape) if self.noisy(op) else None
+
     def temperature_at(self, progress: float) -> float | None:
         """The temperature at a share of training between 0 and 1."""
         return self.temperature
+
+    def at(self, progress: float) -> Strategy:
+        """The strategy that acts at a share of training between 0 and 1: this one, unless it turns into another."""
+        return self
+
+    @property
+    def changes(self) -> bool:
+        """Whether it is another strategy, or has another temperature, at the end of training than at its start."""
+        return self.temperature_at(1.0) != self.temperature_at(0.0) or self.at(1.0) != self.at(0.0)
+
+    @property
+    def gap_target(self) -> float | None:
+        """For a temperature that falls only while the soft-to-hard gap is above a target: that target."""
+        return None
+
+    @property
+    def by_epoch(self) -> bool:
+        """Whether the temperature changes between epochs only."""
+        return False
 
 
 def require_floating(op: Op, *x: Tensor) -> None:

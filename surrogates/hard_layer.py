@@ -9,7 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from surrogates.core import Op, Strategy, require_floating
+from surrogates.core import Op, Strategy, detached, require_floating
+from surrogates.gap_clock import GapClock
 from surrogates.noise import uniforms
 
 Mode = Literal["strategy", "hard"]
@@ -20,7 +21,8 @@ class HardLayer(nn.Module):
 
     `mode` is `strategy` or `hard`; `train()` and `eval()` set it, `surrogates.mode` overrides it in a block.
     The temperature is a 0-d buffer, None if this strategy uses none on this op; `anneal` writes it in place, and a
-    change of the model's precision leaves it alone.
+    change of the model's precision leaves it alone. `acting` is what the strategy has turned into by now, itself for
+    most. A schedule that goes by the soft-to-hard gap has its `clock` here.
     Raises EmptyCell if the op lacks what the strategy needs.
     """
 
@@ -31,6 +33,8 @@ class HardLayer(nn.Module):
         strategy.check(op)
         self.op = op
         self.strategy = strategy
+        self.acting = strategy.at(0.0)
+        self.clock = None if strategy.gap_target is None else GapClock(strategy.gap_target)
         self.mode: Mode = "strategy"
         start = strategy.temperature_at(0.0) if "temperature" in strategy.uses(op) else None
         self.register_buffer("temperature", None if start is None else torch.tensor(start))
@@ -42,13 +46,18 @@ class HardLayer(nn.Module):
         if self.mode == "hard":
             require_floating(self.op, *x)
             return self.op.hard(*x)
-        return self.strategy(self.op, *x, T=self.temperature, noise=self._noise(x[0]))
+        output = self.acting(self.op, *x, T=self.temperature, noise=self._noise(x))
+        if self.clock is not None and self.training:
+            self.clock.measure(output, self.op.hard(*detached(x)))
+        return output
 
-    def _noise(self, x: Tensor) -> Tensor | None:
-        if not self.strategy.noisy(self.op):
+    def _noise(self, x: tuple[Tensor, ...]) -> Tensor | None:
+        if not self.acting.noisy(self.op):
             return None
+        require_floating(self.op, *x)
+        shape = self.acting.noise_shape(self.op, *x)
         self.draws += 1
-        return uniforms(x, (*self.noise_key, self.draws))
+        return uniforms(x[0], (*self.noise_key, self.draws), shape)
 
     def train(self, mode: bool = True) -> HardLayer:
         """Sets the mode to `strategy`, or to `hard` with mode=False."""
@@ -57,17 +66,31 @@ class HardLayer(nn.Module):
         return self
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> HardLayer:
-        before = self.temperature
+        before = self.temperature, None if self.clock is None else self.clock.state
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        if before is not None and self.temperature is not None and self.temperature.dtype != before.dtype:
-            self.temperature = before.to(self.temperature.device)  # half() would round it, a small one to 0
+        if before[0] is not None and self.temperature is not None:  # half() would round it, a small one to 0
+            self.temperature = before[0].to(self.temperature.device)
+        if before[1] is not None and self.clock is not None:
+            self.clock.state = before[1].to(self.clock.state.device)
         return self
 
-    def anneal(self, progress: float) -> None:
-        """Writes the scheduled temperature at a share of training into the buffer."""
-        scheduled = self.strategy.temperature_at(progress)
+    def anneal(self, progress: float, epoch: float | None = None) -> None:
+        """Takes the layer to a share of training: writes the scheduled temperature into the buffer.
+
+        `epoch` is the share of training that was done when the present epoch began; a schedule by epochs needs it.
+        """
+        self.acting = self.strategy.at(progress)
+        scheduled = self.strategy.temperature_at(self.read_clock(progress, epoch))
         if self.temperature is not None and scheduled is not None:
             self.temperature.fill_(scheduled)
+
+    def read_clock(self, progress: float, epoch: float | None) -> float:
+        """The share of training that the schedule is read at."""
+        if self.strategy.by_epoch:
+            if epoch is None:
+                raise ValueError(f"{self.strategy} goes by epochs: anneal needs the share of training before this one")
+            return epoch
+        return progress if self.clock is None else self.clock(progress)
 
     def extra_repr(self) -> str:
         """The op and the strategy."""
@@ -95,10 +118,13 @@ def mode(model: nn.Module, mode: Mode) -> Iterator[None]:
             layer.mode = previous
 
 
-def anneal(model: nn.Module, progress: float) -> None:
-    """Sets every hard layer's temperature to its schedule's value at a share of training between 0 and 1."""
+def anneal(model: nn.Module, progress: float, epoch: float | None = None) -> None:
+    """Takes every hard layer to a share of training between 0 and 1: temperatures to their schedules' values.
+
+    `epoch` is the share that was done when the present epoch began; only schedules by epochs need it.
+    """
     for layer in hard_layers(model).values():
-        layer.anneal(progress)
+        layer.anneal(progress, epoch)
 
 
 def key_noise(model: nn.Module, seed: int | Tensor, step: int) -> None:

@@ -10,41 +10,55 @@ import torch
 from torch import Tensor
 
 SMALLEST = 2.0**-25  # keeps every kernel's quantile finite: torch.rand draws multiples of 2^-24 from [0, 1)
+EULER = 0.57721566490153286
 
 
-def uniforms(like: Tensor, key: tuple[Any, ...]) -> Tensor:
-    """Uniform numbers on (0, 1) of the shape, dtype (at least float32) and device of `like`; no global generator.
+def uniforms(like: Tensor, key: tuple[Any, ...], shape: tuple[int, ...] | None = None) -> Tensor:
+    """Uniform numbers on (0, 1) of a shape, the dtype (at least float32) and device of `like`; no global generator.
 
-    The seed, first in the key, may be a 0-d int64 tensor: under vmap over `like` and seeds each draws its own.
+    The shape is that of `like` unless it is given. The seed, first in the key, may be a 0-d int64 tensor: under vmap
+    over `like` and seeds each draws its own.
     """
     if isinstance(key[0], Tensor):
-        drawn: Tensor = _Keyed.apply(like, key[0], key[1:])
+        drawn: Tensor = _Keyed.apply(like, key[0], key[1:], shape)
         return drawn
     digest = hashlib.blake2b(struct.pack(f"<{len(key)}q", *key), digest_size=8).digest()
     generator = torch.Generator(device=like.device)
     generator.manual_seed(int.from_bytes(digest, "little") >> 1)
     dtype = torch.promote_types(like.dtype, torch.float32)
-    drawn = torch.rand(like.shape, generator=generator, dtype=dtype, device=like.device)
+    drawn = torch.rand(like.shape if shape is None else shape, generator=generator, dtype=dtype, device=like.device)
     return drawn.clamp_(min=SMALLEST)
+
+
+def gumbel(p: Tensor) -> Tensor:
+    """The quantile function of the centred Gumbel law, -log(-log p) less Euler's constant."""
+    return -torch.log(-torch.log(p)) - EULER
+
+
+def gumbel_log_density(e: Tensor) -> Tensor:
+    """log of the centred Gumbel law's density, -(e + c) - exp(-(e + c)), c Euler's constant."""
+    return -(e + EULER) - torch.exp(-(e + EULER))
 
 
 class _Keyed(torch.autograd.Function):
     """A generator cannot be batched, so the batching rule draws one example after another."""
 
     @staticmethod
-    def forward(like: Tensor, seed: Tensor, rest: tuple[int, ...]) -> Tensor:
-        return uniforms(like, (int(seed), *rest))
+    def forward(like: Tensor, seed: Tensor, rest: tuple[int, ...], shape: tuple[int, ...] | None) -> Tensor:
+        return uniforms(like, (int(seed), *rest), shape)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
         ctx.mark_non_differentiable(output)
 
     @staticmethod
-    def backward(ctx: Any, _: Tensor) -> tuple[None, None, None]:
-        return None, None, None
+    def backward(ctx: Any, _: Tensor) -> tuple[None, None, None, None]:
+        return None, None, None, None
 
     @staticmethod
-    def vmap(info: Any, dims: Any, like: Tensor, seeds: Tensor, rest: tuple[int, ...]) -> tuple[Tensor, int]:
+    def vmap(
+        info: Any, dims: Any, like: Tensor, seeds: Tensor, rest: tuple[int, ...], shape: tuple[int, ...] | None
+    ) -> tuple[Tensor, int]:
         examples = [like] * info.batch_size if dims[0] is None else like.unbind(dims[0])
-        drawn = [uniforms(x, (int(seed), *rest)) for x, seed in zip(examples, seeds.tolist(), strict=True)]
+        drawn = [uniforms(x, (int(seed), *rest), shape) for x, seed in zip(examples, seeds.tolist(), strict=True)]
         return torch.stack(drawn), 0

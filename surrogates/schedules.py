@@ -9,7 +9,7 @@ from typing import Literal
 SMALLEST = 1e-12  # keeps x / T and the second derivatives, of order 1 / T^2, in the range of float32
 LARGEST = 1e12
 
-ScheduleName = Literal["constant", "linear", "exponential", "cosine"]
+ScheduleName = Literal["constant", "linear", "exponential", "cosine", "sigmoid"]
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,23 @@ class Cosine(Schedule):
         return share * self.start + (1 - share) * self.end
 
 
+class Sigmoid(Schedule):
+    """T = end + (start - end) (s(p) - s(1)) / (s(0) - s(1)), s(p) = 1 / (1 + exp(10 (p - 1/2))).
+
+    The annealing of PARQ (Jin et al. 2025, arXiv 2503.15748), with the steepness 10 of the authors' code.
+    """
+
+    def interpolate(self, progress: float) -> float:
+        share = 0.5 - 0.5 * math.tanh(5 * (progress - 0.5)) / math.tanh(2.5)
+        return share * self.start + (1 - share) * self.end
+
+
 SCHEDULES: dict[str, type[Schedule]] = {
     "constant": Constant,
     "linear": Linear,
     "exponential": Exponential,
     "cosine": Cosine,
+    "sigmoid": Sigmoid,
 }
 
 

@@ -25,9 +25,9 @@ from surrogates.component import Component
 from surrogates.core import EmptyCell, Op, Strategy
 from surrogates.kernels import KERNELS, Kernel
 
-SHARED_BASES = {"tempered"}
+SHARED_BASES = {"tempered", "samples", "staircase"}
 FORMS_OF = {"ste": ("proxy", "smooth")}  # of which readings the strategy's `form` is a form; else that of its name
-NO_EFFECT_ON_A_CALL = {"schedule", "final_temperature"}
+NO_EFFECT_ON_A_CALL = {"schedule", "final_temperature", "clock"}
 FURTHER_INSTANCES: dict[str, list[dict[str, object]]] = {
     "ArgMax": [{"dim": 0}],
     "ArgMin": [{"dim": 0}],
@@ -105,9 +105,19 @@ class Cell:
     strategy: Strategy
 
     def __call__(self, *x: Tensor, T: Tensor | float = 0.3, noise: Tensor | None = None) -> Tensor:
-        if noise is None and self.strategy.noisy(self.op):
-            noise = uniform(x[0])
+        noise = self.noise(*x) if noise is None else noise
         return self.strategy(self.op, *x, T=T, noise=noise)
+
+    def noise(self, *x: Tensor) -> Tensor | None:
+        """The uniforms that the cell needs for these inputs, the same at every call; None if it needs none."""
+        if not (self.strategy.noisy(self.op) and x[0].is_floating_point()):
+            return None
+        return uniform(x[0].new_empty(self.strategy.noise_shape(self.op, *x)))
+
+    @property
+    def grafts(self) -> bool:
+        """Whether value and derivative come apart."""
+        return hasattr(importlib.import_module(type(self.strategy).__module__), "graft")
 
     @property
     def hard_valued(self) -> bool:

@@ -278,6 +278,8 @@ def test_case_C05() -> None:
             assert got.isfinite().all(), cell
             if cell.hard_valued or isinstance(cell.strategy, Smooth):
                 assert (got[0] == 0).all(), cell
+            if cell.strategy.noisy(op):  # a row by itself has other noise
+                continue
             (alone,) = gradient(lambda x, cell=cell: cell(x).square().sum(), x[1])
             assert torch.equal(gradient(lambda x, cell=cell: cell(x)[1].square().sum(), x)[0][1], alone), cell
 
@@ -318,7 +320,7 @@ def test_case_C09() -> None:
         for cell in cells(op, one_kernel=True):
             if cell.strategy.noisy(op):
                 layer = HardLayer(op, cell.strategy)
-                x = sample(op, (50,), torch.float32)
+                x = sample(op, (50, 40), torch.float32)
                 assert not torch.equal(layer(*x), layer(*x)), cell
                 layer.eval()
                 assert torch.equal(layer(*x), layer(*x)), cell
@@ -378,6 +380,8 @@ def test_case_D01() -> None:
         (a, b) = gradient(lambda a, b, s=strategy: s(Maximum(), a, b), x[:1], x[1:2])
         assert [a.item(), b.item()] == expected[:2]
     for cell in cells(Max()):
+        if cell.strategy.noisy(Max()):
+            continue
         (got,) = gradient(lambda x, cell=cell: cell(x, T=1e-3), x)
         assert (got >= 0).all()
         assert got.sum().item() == pytest.approx(1)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from products import HALF, OPS, STRATEGY_CLASSES, Cell, arity, cells, label, same, sample
+from products import HALF, OPS, STRATEGY_CLASSES, Cell, arity, cells, gradients, label, same, sample
 from surrogates import EmptyCell, HardLayer, anneal, hard_layers, key_noise, mode
 from surrogates.core import Op, Strategy
 from surrogates.noise import uniforms
@@ -72,7 +72,8 @@ def test_training_is_the_strategy(op: Op) -> None:
     for cell in cells(op):
         layer = HardLayer(op, cell.strategy)
         x = sample(op, (4, 4), torch.float32)
-        noise = uniforms(x[0], (0, 0, 0, 1)) if cell.strategy.noisy(op) else None
+        shape = cell.strategy.noise_shape(op, *x)
+        noise = None if shape is None else uniforms(x[0], (0, 0, 0, 1), shape)
         T = layer.temperature if "temperature" in cell.strategy.uses(op) else None
         assert same(layer(*x), cell.strategy(op, *x, T=T, noise=noise)), cell
 
@@ -251,12 +252,17 @@ def test_every_strategy_has_the_two_knobs_and_says_which_one_acts() -> None:
             assert hasattr(cell.strategy, "temperature")
             assert hasattr(cell.strategy, "kernel")
             x = sample(op, (200, 6))
-            if "temperature" in cell.strategy.uses(op):
-                assert not torch.equal(cell.carrier(*x, T=0.02), cell.carrier(*x, T=0.5)), cell
-            else:
-                assert torch.equal(cell.carrier(*x, T=0.02), cell.carrier(*x, T=0.5)), cell
+            cold, warm = (outcome(cell, x, T) for T in (0.02, 0.5))
+            same_outcome = all(torch.equal(a, b) for a, b in zip(cold, warm, strict=True))
+            assert same_outcome == ("temperature" not in cell.strategy.uses(op)), cell
             ran += 1
     assert ran >= 300
+
+
+def outcome(cell: Cell, x: list[torch.Tensor], T: float) -> list[torch.Tensor]:
+    """What the temperature may act on: the value, the carrier and the derivative."""
+    weights = sample(cell.op, tuple(cell.op.hard(*x).shape), seed=9)[0]
+    return [cell(*x, T=T), cell.carrier(*x, T=T), *gradients(lambda *i: cell(*i, T=T), x, weights)]
 
 
 def test_a_kernel_that_is_used_matters() -> None:

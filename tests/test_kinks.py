@@ -202,7 +202,8 @@ TABLE: list[tuple[Op, Strategy, list, list]] = [
 def run(op: Op, strategy: Strategy, given: list, dtype: torch.dtype) -> list[Tensor]:
     columns = given if isinstance(given[0], list) else [given]
     x = [torch.tensor(column, dtype=dtype) for column in columns]
-    noise = torch.full_like(x[0], 0.5) if strategy.noisy(op) else None
+    shape = strategy.noise_shape(op, *x)
+    noise = None if shape is None else torch.full(shape, 0.5, dtype=dtype)
     return [g for g in gradients(lambda *i: strategy(op, *i, T=1.0, noise=noise), x) if g is not None]
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from products import HALF, OPS, Cell, arity, cells, extremes, generator, gradients, label, sample, total, uniform
+from products import HALF, OPS, Cell, arity, cells, extremes, generator, gradients, label, sample, total
 from surrogates import graft
 from surrogates.core import Op
 from surrogates.strategies.smooth import Smooth
@@ -21,7 +21,7 @@ H = 1e-6
 
 def fixed(cell: Cell, x: list[Tensor], temperature: Tensor | float = T) -> Callable[..., Tensor]:
     """The cell as a function of its inputs alone: the temperature and the noise are held."""
-    noise = uniform(x[0]) if cell.strategy.noisy(cell.op) else None
+    noise = cell.noise(*x)
     return lambda *inputs: cell(*inputs, T=temperature, noise=noise)
 
 
@@ -59,6 +59,11 @@ def weights(y: Tensor, seed: int = 3) -> Tensor:
     return torch.randn(y.shape, generator=generator(seed), dtype=torch.float64).to(y.dtype)
 
 
+def exact(op: Op) -> list[Cell]:
+    """The cells whose derivative is a function's for every draw; an estimate is right in the mean, and tested there."""
+    return [cell for cell in cells(op) if not cell.strategy.estimates]
+
+
 def test_the_laws_below_run_over_all_cells() -> None:
     assert total(lambda op: len(cells(op))) >= 300
     assert total(lambda op: len(cells(op, one_kernel=True))) >= 150
@@ -68,14 +73,14 @@ def test_the_laws_below_run_over_all_cells() -> None:
 @every_op
 def test_the_first_derivative_is_the_difference_quotient_of_the_carrier(op: Op) -> None:
     ran = 0
-    for cell in cells(op):
+    for cell in exact(op):
         x = sample(op, (3, 4), seed=ran)
         f = fixed(cell, x)
         held = fixed(Carried(cell), x)
         for got, expected in zip(jacobian(f, x), difference_jacobian(held, x), strict=True):
             close(got, expected, cell)
         ran += 1
-    assert ran == len(cells(op)) >= 6
+    assert ran == len(exact(op)) >= 6
 
 
 class Carried(Cell):
@@ -91,7 +96,7 @@ class Carried(Cell):
 @every_op
 def test_where_the_value_is_smooth_the_derivative_is_the_values_own(op: Op) -> None:
     """A soft forward is not grafted: the difference quotient is that of the value itself."""
-    soft = [cell for cell in cells(op) if not cell.hard_valued]
+    soft = [cell for cell in cells(op) if not cell.grafts]
     for cell in soft:
         x = sample(op, (3, 4), seed=5)
         f = fixed(cell, x)
@@ -103,7 +108,7 @@ def test_where_the_value_is_smooth_the_derivative_is_the_values_own(op: Op) -> N
 @every_op
 def test_the_second_derivative_is_the_difference_quotient_of_the_first(op: Op) -> None:
     ran = 0
-    for cell in cells(op):
+    for cell in exact(op):
         x = sample(op, (2, 3), seed=ran)
         f = fixed(cell, x)
         weight = weights(f(*x))
@@ -122,7 +127,7 @@ def test_the_second_derivative_is_the_difference_quotient_of_the_first(op: Op) -
             got = torch.stack([zero_for_none(row[i], x[i]).flatten() for row in rows])
             close(got, expected[i], cell, atol=1e-6)
         ran += 1
-    assert ran == len(cells(op))
+    assert ran == len(exact(op))
 
 
 def difference_of_gradient(
@@ -158,7 +163,7 @@ def zero_for_none(gradient: Tensor | None, like: Tensor) -> Tensor:
 @every_op
 def test_functional_hessians_agree_with_double_backward(op: Op) -> None:
     ran = 0
-    for cell in cells(op):
+    for cell in exact(op):
         x = sample(op, (2, 3), seed=ran)
         f = fixed(cell, x)
 
@@ -172,7 +177,7 @@ def test_functional_hessians_agree_with_double_backward(op: Op) -> None:
             for j in places:
                 close(functional[i][j], plain[i][j], cell, atol=1e-10)
         ran += 1
-    assert ran == len(cells(op))
+    assert ran == len(exact(op))
 
 
 def test_case_B05_the_hessian_keeps_the_curvature_of_the_surrogate() -> None:
@@ -210,17 +215,14 @@ def test_vmap_is_a_loop(op: Op) -> None:
     for cell in cells(op):
         samples = [sample(op, seed=5 * ran + i) for i in range(5)]
         batch = [torch.stack(column) for column in zip(*samples, strict=True)]
-        noisy = cell.strategy.noisy(op)
-        noise = uniform(batch[0]) if noisy else None
+        everything = [*batch, *noise_of_rows(cell, batch)]
 
-        def one(*inputs: Tensor, cell=cell, noisy=noisy) -> Tensor:
-            x, noise = (inputs[:-1], inputs[-1]) if noisy else (inputs, None)
-            return cell(*x, T=T, noise=noise)
+        def one(*inputs: Tensor, cell=cell) -> Tensor:
+            return cell(*inputs[: arity(cell.op)], T=T, noise=inputs[-1] if len(inputs) > arity(cell.op) else None)
 
         def loss(*inputs: Tensor, one=one) -> Tensor:
             return one(*inputs).sin().sum()
 
-        everything = [*batch, noise] if noisy else batch
         rows = [[t[i] for t in everything] for i in range(5)]
         close(torch.func.vmap(one)(*everything), torch.stack([one(*row) for row in rows]), cell, 1e-12)
         mapped = torch.func.vmap(torch.func.grad(loss, argnums=places))(*everything)
@@ -233,6 +235,12 @@ def test_vmap_is_a_loop(op: Op) -> None:
             close(mapped[i], torch.stack([row[i] for row in plain]), cell, 1e-12)
         ran += 1
     assert ran == len(cells(op))
+
+
+def noise_of_rows(cell: Cell, batch: list[Tensor]) -> list[Tensor]:
+    """The noise of each row of a batch by itself, stacked; nothing for a cell without noise."""
+    rows = [cell.noise(*(t[i] for t in batch)) for i in range(len(batch[0]))]
+    return [] if rows[0] is None else [torch.stack([u.roll(i) for i, u in enumerate(rows)])]
 
 
 @every_op
@@ -351,7 +359,9 @@ def compiled_agrees(cell: Cell, apart: bool) -> None:
     """Value, gradient and per-sample gradient, compiled as one graph each or all in one, and backward of the value."""
     op, places = cell.op, tuple(range(arity(cell.op)))
     x = sample(op, (3, 4), torch.float32)
-    noise = [uniform(x[0])] if cell.strategy.noisy(op) else []
+    noise = [u for u in [cell.noise(*x)] if u is not None]
+    rows = [torch.stack([t, t.flip(0)]) for t in x]
+    rows += noise_of_rows(cell, rows)
     temperature = torch.tensor(T)
 
     def value(*inputs: Tensor) -> Tensor:
@@ -363,8 +373,8 @@ def compiled_agrees(cell: Cell, apart: bool) -> None:
     def gradient(*inputs: Tensor) -> tuple[Tensor, ...]:
         return torch.func.grad(loss, argnums=places)(*inputs)
 
-    def per_sample(*inputs: Tensor) -> tuple[Tensor, ...]:
-        return torch.func.vmap(gradient)(*(torch.stack([t, t.flip(0)]) for t in inputs))
+    def per_sample(*_: Tensor) -> tuple[Tensor, ...]:
+        return torch.func.vmap(gradient)(*rows)
 
     def together(*inputs: Tensor) -> tuple[Tensor, ...]:
         return value(*inputs), *gradient(*inputs), *per_sample(*inputs)
@@ -464,7 +474,7 @@ def test_a_half_precision_carrier_that_overflows_is_not_taken_for_infinite() -> 
     ran = 0
     for op in OPS:
         if type(op).__name__ in ("Max", "Maximum"):
-            for cell in cells(op, one_kernel=True):
+            for cell in [cell for cell in exact(op) if cell.strategy.kernel in (None, "logistic")]:
                 x = [big.t() if getattr(op, "dim", -1) == 0 else big, big.clone()][: arity(op)]
                 total = sum(g.sum() for g in gradients(cell, x))
                 assert total.item() == len(gradients(cell, x)[0].flatten()) / (

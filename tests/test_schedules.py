@@ -15,8 +15,8 @@ every_schedule = pytest.mark.parametrize("name", SCHEDULES)
 SPANS = [(1.0, 0.1), (0.1, 1.0), (5.0, 1e-3), (0.3, 0.3), (1e6, 1e-12), (0.7, 0.1)]
 
 
-def test_there_are_four() -> None:
-    assert list(SCHEDULES) == ["constant", "linear", "exponential", "cosine"]
+def test_there_are_five() -> None:
+    assert list(SCHEDULES) == ["constant", "linear", "exponential", "cosine", "sigmoid"]
 
 
 @every_schedule
@@ -44,6 +44,9 @@ def test_the_formulas_half_way() -> None:
     assert SCHEDULES["constant"](2.0, 0.5)(0.5) == 2.0
     assert SCHEDULES["linear"](2.0, 0.5)(0.5) == pytest.approx(1.25)
     assert SCHEDULES["exponential"](2.0, 0.5)(0.5) == pytest.approx(1.0)
+    rho = [SCHEDULES["sigmoid"](1.0, 1e-12)(p) for p in (0.25, 0.5)]
+    ends = [1 / (1 + math.exp(-5)), 1 / (1 + math.exp(5))]
+    assert rho == pytest.approx([(1 / (1 + math.exp(-2.5)) - ends[1]) / (ends[0] - ends[1]), 0.5])
     assert SCHEDULES["cosine"](2.0, 0.5)(0.5) == pytest.approx(1.25)
     assert SCHEDULES["cosine"](2.0, 0.5)(0.25) == pytest.approx(1.25 + 0.75 * math.cos(math.pi / 4))
 

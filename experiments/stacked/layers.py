@@ -47,18 +47,18 @@ class StackedHardLayer(HardLayer):
         """The op on folded inputs."""
         if self.mode == "hard":
             return super().forward(*x)
-        noisy = self.strategy.noisy(self.op)
+        noisy = self.acting.noisy(self.op)
         if self.one_temperature and not noisy:
             T = None if self.temperature is None else self.temperature[0]
-            return self.strategy(self.op, *x, T=T)
+            return self.acting(self.op, *x, T=T)
         return _vmapped(self, self._alone, x)
 
     def _alone(self, state: dict[str, Tensor], *x: Tensor) -> Tensor:
-        return self.strategy(self.op, *x, T=state.get("temperature"), noise=self._noise(x[0]))
+        return self.acting(self.op, *x, T=state.get("temperature"), noise=self._noise(x))
 
-    def anneal(self, progress: float) -> None:
+    def anneal(self, progress: float, epoch: float | None = None) -> None:
         """Writes each replica's scheduled temperature."""
-        anneal(self, progress)
+        anneal(self, progress, epoch)
 
 
 class VmappedHardLayer(HardLayer):
@@ -66,16 +66,20 @@ class VmappedHardLayer(HardLayer):
 
     strategies: list[Strategy]
 
-    def anneal(self, progress: float) -> None:
+    def anneal(self, progress: float, epoch: float | None = None) -> None:
         """Writes each replica's scheduled temperature."""
-        anneal(self, progress)
+        anneal(self, progress, epoch)
 
 
-def anneal(layer: Any, progress: float) -> None:
+def anneal(layer: Any, progress: float, epoch: float | None) -> None:
     """Writes each replica's temperature at a share of training into the layer's buffer (R,)."""
+    if layer.clock is not None:
+        raise ValueError("a temperature that goes by the soft-to-hard gap goes its own way in each run")
+    layer.acting = layer.strategy.at(progress)
     if layer.temperature is None:
         return
-    scheduled = [strategy.temperature_at(progress) for strategy in layer.strategies]
+    read = layer.read_clock(progress, epoch)
+    scheduled = [strategy.temperature_at(read) for strategy in layer.strategies]
     layer.one_temperature = len(set(scheduled)) == 1
     if layer.one_temperature:
         layer.temperature.fill_(scheduled[0])
@@ -145,7 +149,7 @@ def stack(models: Sequence[nn.Module]) -> nn.Module:
     _convert(stacked)
     for name, layer in hard_layers(stacked).items():
         layer.strategies = [own[name] for own in strategies]  # type: ignore[assignment]
-        layer.anneal(0.0)
+        layer.anneal(0.0, 0.0)
     return stacked
 
 

@@ -39,7 +39,7 @@ def _try(choices: Choices) -> None:
     model = stack([build_model(choices), build_model(choices)])
     x = torch.linspace(-1, 1, 2 * SAMPLES * torch.Size(shape).numel(), dtype=floating(settings))
     x = x.view(2 * SAMPLES, *shape).to(settings.device)
-    anneal(model, 0.5)
+    anneal(model, 0.5, 0.5)
     key_noise(model, torch.tensor([0, 1]), 1)
     torch.autograd.backward(_check(choices, model(x)).sum())
     with torch.no_grad(), mode(model.eval(), "hard"):

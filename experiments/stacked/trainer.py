@@ -21,7 +21,7 @@ from experiments.stacked.interval import StackedInterval
 from experiments.stacked.layers import stack
 from experiments.stacked.optimizers import KINDS, StackedOptimizer
 from experiments.stacked.probe import StackedProbe
-from experiments.trainer import training_batches
+from experiments.trainer import shares_done, training_batches
 from surrogates import anneal, calibrate, key_noise
 
 Values = dict[str, float]
@@ -58,7 +58,7 @@ class StackedTrainer:
     def advance(self) -> list[Values] | None:
         """One optimizer step of all; what is logged at it by replica, or None. Adds to `diverged`."""
         self.step += 1
-        anneal(self.model, (self.step - 1) / max(1, self.settings.max_steps - 1))
+        anneal(self.model, *shares_done(self.step, self.settings, next(iter(self.batches.values()))))
         if self.noisy:
             key_noise(self.model, self.key, self.step)
         rates = self.optimizer.rates(self.step - 1, self.settings.max_steps)

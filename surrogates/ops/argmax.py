@@ -53,3 +53,9 @@ class ArgMax(Op):
     @rewriting("changes the objective")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return self.hard(x) * self.smooth(x, None, 1.0)
+
+    def logits(self, x: Tensor) -> Tensor:
+        return x.movedim(self.dim, -1)
+
+    def chosen(self, one_hot: Tensor) -> Tensor:
+        return one_hot.movedim(-1, self.dim)

@@ -25,6 +25,7 @@ class ArgMin(Op):
     dim: int = -1
     elementwise: ClassVar[bool] = False
     tempered_proxy: ClassVar[bool] = True
+    subtracts_noise: ClassVar[bool] = True
 
     def hard(self, x: Tensor) -> Tensor:
         return ArgMax(self.dim).hard(-x)
@@ -45,3 +46,9 @@ class ArgMin(Op):
     @rewriting("changes the objective")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return ArgMax(self.dim).rewrite(-x)
+
+    def logits(self, x: Tensor) -> Tensor:
+        return ArgMax(self.dim).logits(-x)
+
+    def chosen(self, one_hot: Tensor) -> Tensor:
+        return ArgMax(self.dim).chosen(one_hot)

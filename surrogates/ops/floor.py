@@ -53,6 +53,10 @@ class Floor(Op):
         """Without bounds the expectation exists only for kernels with a mean."""
         return not self.bounded
 
+    @property
+    def grid(self) -> float:
+        return self.step
+
     def hard(self, x: Tensor) -> Tensor:
         wide = torch.promote_types(x.dtype, torch.float32)
         if math.frexp(self.step)[0] == 0.5:  # dividing by a power of two is exact

@@ -38,3 +38,9 @@ class Heaviside(Op):
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return kernel.cdf(x / T)
+
+    def logits(self, x: Tensor) -> Tensor:
+        return torch.stack([torch.zeros_like(x), x], -1)
+
+    def chosen(self, one_hot: Tensor) -> Tensor:
+        return one_hot[..., 1]

@@ -27,6 +27,7 @@ class Min(Op):
     elementwise: ClassVar[bool] = False
     keeps_shape: ClassVar[bool] = False
     tempered_proxy: ClassVar[bool] = True
+    subtracts_noise: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
     def hard(self, x: Tensor) -> Tensor:

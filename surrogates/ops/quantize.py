@@ -50,6 +50,10 @@ class Quantize(Op):
     def temperature_unit(self) -> float:
         return self.step
 
+    @property
+    def grid(self) -> float:
+        return self.step
+
     def hard(self, x: Tensor) -> Tensor:
         return in_float32(self._nearest, x)
 

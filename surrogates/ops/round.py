@@ -28,6 +28,10 @@ class Round(Op):
 
     needs_mean: ClassVar[bool] = True
 
+    @property
+    def grid(self) -> float:
+        return 1.0
+
     def hard(self, x: Tensor) -> Tensor:
         return torch.round(x)
 

@@ -40,3 +40,9 @@ class Sign(Op):
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return 2 * kernel.cdf(x / T) - 1
+
+    def logits(self, x: Tensor) -> Tensor:
+        return torch.stack([torch.zeros_like(x), x], -1)
+
+    def chosen(self, one_hot: Tensor) -> Tensor:
+        return one_hot[..., 1] - one_hot[..., 0]

@@ -1,13 +1,14 @@
 """Smooth surrogate."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
-from surrogates.core import Op, in_float32
+from surrogates.core import Op, Strategy, in_float32
 from surrogates.kernels import KERNELS, KernelName
 from surrogates.schedules import ScheduleName
+from surrogates.strategies.ste import StraightThrough
 from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs
 
 
@@ -17,13 +18,29 @@ class Smooth(Tempered):
 
     Elementwise ops: the exact expectation E[hard(x + T e)] under `kernel`. Ops over a dim take no kernel, nor do the
     forms of the reading that `form` names.
+
+    The schedule goes by `clock`: `step`, at every step; `epoch`, between epochs only; `gap`, at every step whose soft
+    value is further than `gap` from the hard one (mean |soft - hard| over a batch, in units of the op's output), so
+    that T falls no further than is needed. `hard_share` is the last share of training that runs on the hard value, with
+    the smooth reading's derivative at the temperature it has then; the schedule ends where that begins.
+    Raises ValueError for a share outside [0, 1) or a gap that is not positive.
     """
 
     kernel: KernelName | None = "logistic"
     schedule: ScheduleName = "exponential"
     final_temperature: float | None = 0.1
     form: str | None = None
+    clock: Literal["step", "epoch", "gap"] = "step"
+    gap: float = 0.05
+    hard_share: float = 0.0
     soft_forward: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.hard_share < 1:
+            raise ValueError(f"hard_share must be at least 0 and below 1, got {self.hard_share}")
+        if not self.gap > 0:
+            raise ValueError(f"gap must be positive, got {self.gap}")
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         kernel = KERNELS[self.kernel] if self.kernel and op.takes_kernel(self.form) else None
@@ -34,3 +51,19 @@ class Smooth(Tempered):
 
     def uses(self, op: Op) -> frozenset[str]:
         return smooth_knobs(op, self.form)
+
+    def temperature_at(self, progress: float) -> float:
+        return super().temperature_at(progress / (1 - self.hard_share))
+
+    def at(self, progress: float) -> Strategy:
+        if not self.hard_share or progress < 1 - self.hard_share:
+            return self
+        return StraightThrough(self.temperature, carrier="smooth", kernel=self.kernel, form=self.form)
+
+    @property
+    def gap_target(self) -> float | None:
+        return self.gap if self.clock == "gap" else None
+
+    @property
+    def by_epoch(self) -> bool:
+        return self.clock == "epoch"

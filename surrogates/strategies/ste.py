@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 from surrogates.core import EmptyCell, Op, detached, graft, in_float32, passing_between
@@ -10,18 +11,28 @@ from surrogates.float32 import require_float32
 from surrogates.kernels import KERNELS, KernelName
 from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs
 
+FLAT_BELOW = 0.1  # ReSTE's slope is that of a chord from here to 0, where the power's own is infinite
+
 
 @dataclass(frozen=True)
 class StraightThrough(Tempered):
     """The hard value with the derivative of a carrier (Bengio, Leonard & Courville 2013, arXiv 1308.3432).
 
-    `carrier`: `own`, the op's own proxy; `identity`, x itself; `clipped`, x where |x| <= `width`; `smooth`, the smooth
-    reading under `kernel`. `form` names another form of that proxy or of that smooth reading. `temperature` is that of
-    the smooth carrier, or of an own proxy that has one.
+    `carrier`:
+    - `own`: the op's own proxy, or its form named by `form`;
+    - `identity`: x itself;
+    - `clipped`: x where |x| <= `width`;
+    - `power`: sign(x) |x|^(1/o), o = `power` >= 1, between |x| = 0.1 and `width`, a chord inside, constant outside; its
+      derivative |x|^(1/o - 1) / o depends on the magnitude, from the identity's (o = 1) towards the sign's own
+      (o -> infinity) (ReSTE, Wu et al. 2023, arXiv 2308.06689, who take width = 1.5);
+    - `smooth`: the smooth reading under `kernel`, or its form named by `form`.
+    `temperature` is that of the smooth carrier, or of an own proxy that has one; it is not tied to any forward's.
+    (Bi-Real net's ApproxSign, arXiv 1808.00278, is sign with the smooth carrier, kernel triangular, at T = 1.)
     """
 
-    carrier: Literal["own", "identity", "clipped", "smooth"] = "own"
+    carrier: Literal["own", "identity", "clipped", "power", "smooth"] = "own"
     width: float = 1.0
+    power: float = 2.0
     kernel: KernelName | None = "logistic"
     form: str | None = None
 
@@ -30,16 +41,19 @@ class StraightThrough(Tempered):
         if not self.width > 0:
             raise ValueError(f"width must be positive, got {self.width}")
         require_float32(width=self.width)
+        if not 1 <= self.power < float("inf"):
+            raise ValueError(f"power must be at least 1 and finite, got {self.power}")
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
-        return graft(op.hard(*detached(x)), self.carry(op, *x, T=T))
+        return graft(op.hard(*detached(x)), self.relaxed(op, *x, T=T, noise=noise))
 
-    def carry(self, op: Op, *x: Tensor, T: Any) -> Tensor:
-        """The tensor whose derivative is taken."""
+    def relaxed(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         if self.carrier == "identity":
             return x[0]
         if self.carrier == "clipped":
             return passing_between(x[0], -self.width, self.width)
+        if self.carrier == "power":
+            return in_float32(_power, x[0], width=self.width, exponent=1 / self.power)
         if self.carrier == "smooth":
             kernel = KERNELS[self.kernel] if self.kernel and op.takes_kernel(self.form) else None
             return in_float32(op.reading("smooth", self.form), *x, kernel=kernel, T=T)
@@ -62,3 +76,9 @@ class StraightThrough(Tempered):
         if self.carrier == "smooth":
             return smooth_knobs(op, self.form)
         return frozenset({"temperature"} if self.carrier == "own" and op.tempered_proxy else ())
+
+
+def _power(x: Tensor, width: float, exponent: float) -> Tensor:
+    inside = torch.where(x.abs() <= width, x, 0)
+    magnitude = torch.where(inside.abs() < FLAT_BELOW, FLAT_BELOW, inside.abs())
+    return inside * magnitude ** (exponent - 1)

@@ -1,0 +1,37 @@
+"""An op's own noise: the law under which its smooth reading is, or stands for, the mean of hard(x + T e)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from surrogates.core import EmptyCell, Op
+from surrogates.kernels import KERNELS
+from surrogates.noise import gumbel
+
+
+def standard_noise(op: Op, p: Tensor, kernel: str | None) -> Tensor:
+    """Uniforms p to noise of scale 1: the kernel's for elementwise ops, centred Gumbel for ops over a dim."""
+    if op.elementwise:
+        assert kernel is not None
+        return KERNELS[kernel].quantile(p)
+    return -gumbel(p) if op.subtracts_noise else gumbel(p)
+
+
+def shifted(op: Op, x: Tensor, e: Tensor, T: Tensor | float) -> Tensor:
+    """x + T e, e in units of the op's temperature, in the precision of e; its derivative by x is 1.
+
+    A row of an op over a dim that holds the infinite entry that wins gets no noise: it has its hard value.
+    """
+    if not op.elementwise:
+        winning = x.detach() == (-math.inf if op.subtracts_noise else math.inf)
+        e = torch.where(winning.any(op.dim, keepdim=True), 0, e)  # type: ignore[attr-defined]
+    return x.to(e.dtype) + (T * op.temperature_unit) * e
+
+
+def check_one_input(op: Op, name: str) -> None:
+    """Raises EmptyCell for an op of several inputs: on which of them the noise lies is not said."""
+    if op.inputs > 1:
+        raise EmptyCell(f"{name} puts noise on one input, and {type(op).__name__} has {op.inputs}")

@@ -1,0 +1,43 @@
+"""Gumbel-softmax, soft and straight-through."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from torch import Tensor
+
+from surrogates.core import Op, graft
+from surrogates.kernels import KERNELS
+from surrogates.perturbation import check_one_input, shifted, standard_noise
+from surrogates.strategies.tempered import Tempered, check_smooth
+
+NOISE = "logistic"  # the difference of two Gumbel variables
+
+
+@dataclass(frozen=True)
+class Gumbel(Tempered):
+    """y = hard(x + g) with the derivative of s = smooth(x + g, T), or s itself with `value="soft"`; g of scale 1.
+
+    g is Gumbel noise for ops over a dim, logistic (the difference of two Gumbel variables) for elementwise ones, so
+    that argmax is drawn from softmax(x), heaviside from sigmoid(x); T only relaxes (Jang, Gu & Poole 2017, arXiv
+    1611.01144; Maddison, Mnih & Teh 2017, arXiv 1611.00712). Biased for every T > 0; as T -> 0 the bias goes and the
+    variance grows without bound. Derivatives of every order are those of s for the noise at hand.
+    """
+
+    value: Literal["hard", "soft"] = "hard"
+    soft_forward: ClassVar[bool] = True
+
+    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
+        assert noise is not None
+        moved = shifted(op, x[0], standard_noise(op, noise, NOISE), 1.0)
+        soft = op.smooth(moved, kernel=KERNELS[NOISE] if op.elementwise else None, T=T).to(x[0].dtype)
+        return soft if self.value == "soft" else graft(op.hard(moved.detach()).to(soft.dtype), soft)
+
+    def check(self, op: Op) -> None:
+        check_one_input(op, "gumbel")
+        check_smooth(op, NOISE)
+
+    def uses(self, op: Op) -> frozenset[str]:
+        return frozenset({"temperature"})
+
+    def noisy(self, op: Op) -> bool:
+        return True

@@ -1,0 +1,59 @@
+"""Gumbel-Rao: straight-through Gumbel-softmax, averaged over the noise that leads to the same choice."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from surrogates.categorical import check_categorical, draw, softmax, tangent
+from surrogates.core import Op, graft
+from surrogates.strategies.samples import require_samples
+from surrogates.strategies.tempered import Tempered
+
+
+@dataclass(frozen=True)
+class GumbelRao(Tempered):
+    """D of law softmax(x) with the derivative of mean_k softmax((x + g_k) / T), g_k Gumbel given D, held as numbers.
+
+    The mean over k = 1 .. `samples` draws of the noise given that it leads to D (Paulus, Maddison & Krause 2021, arXiv
+    2010.04838): the mean of `gumbel`'s derivative, of every order, with less variance. With theta the logits,
+    Z = sum exp(theta) and E_j standard exponential, theta + g is log Z - log E_i at the chosen i, and
+    -log(E_j exp(-theta_j) + E_i / Z) elsewhere.
+    """
+
+    samples: int = 8
+    soft_forward: ClassVar[bool] = True
+    estimates: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_samples(self.samples)
+
+    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
+        assert noise is not None
+        logits, one_hot = draw(op, x[0], noise[0])
+        moved = perturbed_given(logits.detach(), one_hot, noise[1:]) + tangent(logits)
+        return graft(op.chosen(one_hot).to(x[0].dtype), op.chosen(softmax(moved, T).mean(0)))
+
+    def check(self, op: Op) -> None:
+        check_categorical(op, "gumbel_rao")
+
+    def uses(self, op: Op) -> frozenset[str]:
+        return frozenset({"temperature"})
+
+    def noisy(self, op: Op) -> bool:
+        return True
+
+    def noise_shape(self, op: Op, *x: Tensor) -> tuple[int, ...]:
+        return (1 + self.samples, *op.logits(x[0]).shape)
+
+
+def perturbed_given(logits: Tensor, one_hot: Tensor, p: Tensor) -> Tensor:
+    """Draws of theta + g given that their largest entry is the chosen one; p uniforms (samples, ..., n)."""
+    top = logits.amax(-1, keepdim=True)
+    rates = torch.exp(logits - torch.where(top.isinf(), 0, top))
+    waiting = -torch.log(p)
+    first = (one_hot * waiting).sum(-1, keepdim=True) / rates.sum(-1, keepdim=True)
+    moved = -torch.log(torch.where(one_hot > 0, first, waiting / rates + first))
+    return torch.where(top.isinf(), logits, moved)

@@ -1,0 +1,78 @@
+"""Perturbed ops: the derivative of a mean over noise, from values of the op alone."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from surrogates.core import EmptyCell, Op, graft
+from surrogates.kernels import KERNELS, KernelName
+from surrogates.noise import gumbel_log_density
+from surrogates.perturbation import check_one_input, shifted, standard_noise
+from surrogates.strategies.samples import require_samples
+from surrogates.strategies.tempered import Tempered, smooth_knobs
+
+
+@dataclass(frozen=True)
+class Perturbed(Tempered):
+    """y = mean_k hard(x + T e_k), k = 1 .. `samples`, with the derivative of mean_k (hard(x + T e_k) - hard(x)) w_k.
+
+    w_k = q((z_k - x) / T) / q(e_k), z_k = x + T e_k held and q the density of e, is 1 and has the derivative of its
+    score, -q'/q / T: an unbiased estimate of the derivatives, of every order, of E[hard(x + T e)], with no reading but
+    `hard`. hard(x) is a control variate. e has the law of `kernel` for elementwise ops, centred Gumbel for ops over a
+    dim (Berthet et al. 2020, arXiv 2002.08676). Kernels of compact support are n/a: where the density is flat the
+    score does not see the jump (uniform), and the triangular score has infinite variance.
+    """
+
+    kernel: KernelName | None = "logistic"
+    samples: int = 8
+    soft_forward: ClassVar[bool] = True
+    estimates: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_samples(self.samples)
+
+    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
+        assert noise is not None
+        e = standard_noise(op, noise, self.kernel)
+        moved = shifted(op, x[0].detach(), e, T)
+        values = op.hard(moved) if op.elementwise else torch.func.vmap(op.hard)(moved)
+        excess = values - op.hard(x[0].detach().to(noise.dtype))
+        excess = torch.where(excess.isfinite(), excess, 0)
+        carrier = (excess * self._weight(op, x[0], e, T, excess.dim())).mean(0)
+        return graft(values.mean(0).to(x[0].dtype), carrier)
+
+    def _weight(self, op: Op, x: Tensor, e: Tensor, T: Any, dims: int) -> Tensor:
+        """The density of the noise that leads to the same point, relative to itself: 1, with the score's derivative."""
+        held = x.detach()
+        back = torch.where(held.isfinite(), held - x, 0).to(e.dtype) / (T * op.temperature_unit)
+        if op.elementwise:
+            assert self.kernel is not None
+            log = torch.log(KERNELS[self.kernel].density(e + back))
+        else:
+            log = gumbel_log_density((-e - back) if op.subtracts_noise else (e + back))
+            dim = op.dim + (op.dim >= 0)  # type: ignore[attr-defined]  # the sample axis comes first
+            log = log.sum(dim, keepdim=dims == e.dim())
+        return torch.exp(log - log.detach())
+
+    def check(self, op: Op) -> None:
+        check_one_input(op, "perturbed")
+        if not op.elementwise:
+            return
+        if self.kernel not in KERNELS:
+            raise EmptyCell(f"perturbed needs a kernel for {type(op).__name__}, one of: {', '.join(KERNELS)}")
+        if KERNELS[self.kernel].boxes:
+            raise EmptyCell(f"kernel '{self.kernel}' has no usable score: its support ends where its density bends")
+        if op.needs_mean and not KERNELS[self.kernel].has_mean:
+            raise EmptyCell(f"{type(op).__name__} is not bounded and kernel '{self.kernel}' has no mean")
+
+    def uses(self, op: Op) -> frozenset[str]:
+        return smooth_knobs(op)
+
+    def noisy(self, op: Op) -> bool:
+        return True
+
+    def noise_shape(self, op: Op, *x: Tensor) -> tuple[int, ...]:
+        return (self.samples, *x[0].shape)

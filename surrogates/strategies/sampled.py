@@ -1,0 +1,40 @@
+"""Straight-through from a sample: what the papers on stochastic units call ST."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from surrogates.core import Op, graft, in_float32
+from surrogates.kernels import KERNELS, KernelName
+from surrogates.perturbation import check_one_input, shifted, standard_noise
+from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs
+
+
+@dataclass(frozen=True)
+class Sampled(Tempered):
+    """y = hard(x + T e) with the derivative of smooth(x, T), which is E[y] for elementwise ops, max and argmax.
+
+    e has the law of `kernel` for elementwise ops, centred Gumbel for ops over a dim (Bengio, Leonard & Courville 2013,
+    arXiv 1308.3432). At T = 1 argmax is drawn from softmax(x), heaviside, under the logistic kernel, from sigmoid(x).
+    The derivative of E[f(y)] is exact for an affine f; else it is biased, because f'(y) stands in for differences of f.
+    """
+
+    kernel: KernelName | None = "logistic"
+    soft_forward: ClassVar[bool] = True
+
+    def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
+        assert noise is not None
+        moved = shifted(op, x[0].detach(), standard_noise(op, noise, self.kernel), T)
+        kernel = KERNELS[self.kernel] if op.elementwise and self.kernel else None
+        return graft(op.hard(moved).to(x[0].dtype), in_float32(op.smooth, x[0], kernel=kernel, T=T))
+
+    def check(self, op: Op) -> None:
+        check_one_input(op, "sampled")
+        check_smooth(op, self.kernel)
+
+    def uses(self, op: Op) -> frozenset[str]:
+        return smooth_knobs(op)
+
+    def noisy(self, op: Op) -> bool:
+        return True

@@ -1,0 +1,135 @@
+"""Straight-through over a block: hard value, derivatives of the relaxed function."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from products import generator, gradients
+from surrogates import HardLayer, straight_through
+from surrogates.block import running
+from surrogates.ops.argmax import ArgMax
+from surrogates.ops.relu import ReLU
+from surrogates.ops.round import Round
+from surrogates.ops.sign import Sign
+from surrogates.strategies.gumbel import Gumbel
+from surrogates.strategies.smooth import Smooth
+from surrogates.strategies.ste import StraightThrough
+from surrogates.strategies.subgradient import Subgradient
+
+torch.set_num_threads(1)
+T = 0.3
+SMOOTH_CARRIER = StraightThrough(carrier="smooth", temperature=T)
+
+
+def product(x: Tensor, y: Tensor) -> Tensor:
+    return SMOOTH_CARRIER(ReLU(), x) * SMOOTH_CARRIER(ReLU(), y)
+
+
+def soft_product(x: Tensor, y: Tensor) -> Tensor:
+    soft = nn.Softplus(beta=1 / T, threshold=1000)
+    return soft(x) * soft(y)
+
+
+def pairs(count: int = 40) -> list[Tensor]:
+    return [torch.randn(count, generator=generator(seed), dtype=torch.float64) for seed in (1, 2)]
+
+
+def test_straight_through_does_not_compose_and_a_block_does() -> None:
+    """At x, y < 0 each relu's hard value blocks the other's derivative; in a block both pass."""
+    x = [torch.tensor([-0.5], dtype=torch.float64), torch.tensor([-0.8], dtype=torch.float64)]
+    assert [g.item() for g in gradients(product, x)] == [0, 0]
+    by_x, by_y = gradients(straight_through(product), x)
+    sigmoid, softplus = (lambda u: 1 / (1 + math.exp(-u / T))), (lambda u: T * math.log1p(math.exp(u / T)))
+    assert by_x.item() == pytest.approx(sigmoid(-0.5) * softplus(-0.8))
+    assert by_y.item() == pytest.approx(softplus(-0.5) * sigmoid(-0.8))
+
+
+def test_the_value_is_hard_and_the_derivatives_are_those_of_the_relaxed_function() -> None:
+    x = pairs()
+    block = straight_through(product)
+    assert torch.equal(block(*x), torch.relu(x[0]) * torch.relu(x[1]))
+    for got, expected in zip(gradients(block, x), gradients(soft_product, x), strict=True):
+        torch.testing.assert_close(got, expected)
+    hessian = torch.func.hessian(lambda x, y: block(x, y).sum(), argnums=(0, 1))(x[0][:3], x[1][:3])
+    expected = torch.func.hessian(lambda x, y: soft_product(x, y).sum(), argnums=(0, 1))(x[0][:3], x[1][:3])
+    torch.testing.assert_close(hessian, expected)
+    value, tangent = torch.func.jvp(block, tuple(x), (torch.ones_like(x[0]), torch.zeros_like(x[1])))
+    assert torch.equal(value, block(*x))
+    torch.testing.assert_close(tangent, gradients(soft_product, x)[0])
+    mapped = torch.func.vmap(torch.func.grad(lambda x, y: block(x, y)))(*x)
+    torch.testing.assert_close(mapped, gradients(soft_product, x)[0])
+
+
+def test_compiled_is_eager() -> None:
+    x = pairs()
+    block = straight_through(product)
+    for function in (block, torch.func.grad(lambda x, y: block(x, y).sin().sum(), argnums=(0, 1))):
+        torch._dynamo.reset()
+        got = torch.compile(function, fullgraph=True, backend="aot_eager")(*x)
+        expected = function(*x)
+        for g, e in zip(*([got], [expected]) if isinstance(got, Tensor) else (got, expected), strict=True):
+            torch.testing.assert_close(g, e)
+            assert g.abs().sum() > 0
+    assert running() is None
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = HardLayer(Round(), Smooth(temperature=T)), HardLayer(Sign(), SMOOTH_CARRIER)
+        self.mix = nn.Parameter(torch.tensor(0.7, dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> dict[str, object]:
+        y = self.first(x)
+        return {"both": (self.mix * y * self.second(x), y.argmax()), "first": [y]}
+
+
+def test_layers_parameters_and_nested_results() -> None:
+    net, (x, _) = Net(), pairs()
+    block = straight_through(net)
+    hard = torch.round(x)
+    result = block(x)
+    assert torch.equal(result["both"][0], net.mix.detach() * hard * torch.sign(x))
+    assert result["both"][1] == hard.argmax()
+    assert torch.equal(result["first"][0], hard)
+    round_, sign = Smooth()(Round(), x, T=T), Smooth()(Sign(), x, T=T)
+    (mix,) = torch.autograd.grad(result["both"][0].sum(), net.mix)
+    torch.testing.assert_close(mix, (round_ * sign).sum())  # the relaxed partner, not the hard one
+    expected = gradients(lambda x: 0.7 * Smooth()(Round(), x, T=T) * Smooth()(Sign(), x, T=T), [x])
+    torch.testing.assert_close(gradients(lambda x: block(x)["both"][0], [x])[0], expected[0])
+    net.eval()
+    assert torch.equal(block(x)["first"][0], hard)
+    assert (gradients(lambda x: block(x)["first"][0], [x])[0] == 0).all()  # evaluation is hard in both passes
+
+
+def test_a_block_inside_a_block_belongs_to_the_outer_one() -> None:
+    x = pairs()
+    inner = straight_through(product)
+    outer = straight_through(lambda x, y: inner(x, y) * inner(y, x))
+    for got, expected in zip(
+        gradients(outer, x), gradients(lambda x, y: soft_product(x, y) * soft_product(y, x), x), strict=True
+    ):
+        torch.testing.assert_close(got, expected)
+
+
+def test_strategies_without_a_carrier_do_what_they_do_outside() -> None:
+    x = pairs()[0].view(8, 5).float()
+    flat = straight_through(lambda x: Subgradient()(Round(), x))
+    assert torch.equal(flat(x), torch.round(x))
+    assert (gradients(flat, [x])[0] == 0).all()
+    layer = HardLayer(ArgMax(), Gumbel(value="soft"))
+    y = straight_through(layer)(x)
+    assert torch.equal(y, ArgMax().hard(x))  # the first pass has no noise
+
+
+def test_an_error_inside_leaves_no_block_open() -> None:
+    @straight_through
+    def broken(x: Tensor) -> Tensor:
+        raise KeyError("broken")
+
+    with pytest.raises(KeyError):
+        broken(torch.zeros(1))
+    assert running() is None
+    assert broken.__name__ == "broken"
