@@ -65,9 +65,9 @@ class Cosine(Schedule):
 
 
 class Sigmoid(Schedule):
-    """T = end + (start - end) (s(p) - s(1)) / (s(0) - s(1)), s(p) = 1 / (1 + exp(10 (p - 1/2))).
+    """T = end + (start - end) (1 - tanh(5 (p - 0.5)) / tanh(2.5)) / 2.
 
-    The annealing of PARQ (Jin et al. 2025, arXiv 2503.15748), with the steepness 10 of the authors' code.
+    The logistic curve of steepness 10 that PARQ anneals by (Jin et al. 2025, arXiv 2503.15748), from 1 to 0.
     """
 
     def interpolate(self, progress: float) -> float:

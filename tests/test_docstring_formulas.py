@@ -25,6 +25,7 @@ KNOWN = {
     "cos": math.cos,
     "exp": torch.exp,
     "sqrt": math.sqrt,
+    "tanh": lambda v: torch.tanh(torch.as_tensor(v).double()),
     "pi": math.pi,
     "softplus": lambda v: torch.nn.functional.softplus(v, threshold=80),
     "choose": lambda c, a, b: torch.where(c, torch.as_tensor(a).double(), torch.as_tensor(b).double()),
@@ -184,7 +185,7 @@ def test_the_stated_width_of_a_kernel_is_its_interquartile_range() -> None:
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_the_stated_schedule_is_the_schedule(name: str) -> None:
-    text = inspect.getdoc(SCHEDULES[name]).partition("T = ")[2].rstrip(".")
+    text = inspect.getdoc(SCHEDULES[name]).partition("\n")[0].partition("T = ")[2].rstrip(".")
     for p in (0.0, 0.2, 0.7, 1.0):
         expected = float(evaluate(text, {"start": 2.0, "end": 0.1, "p": p}))
         assert SCHEDULES[name](2.0, 0.1)(p) == pytest.approx(expected, rel=1e-12)

@@ -40,7 +40,7 @@ class StraightThrough(Tempered):
         super().__post_init__()
         if not self.width > 0:
             raise ValueError(f"width must be positive, got {self.width}")
-        require_float32(width=self.width)
+        require_float32(width=self.width, power=self.power)
         if not 1 <= self.power < float("inf"):
             raise ValueError(f"power must be at least 1 and finite, got {self.power}")
 
