@@ -13,8 +13,8 @@ from surrogates.noise import gumbel
 
 
 def standard_noise(op: Op, p: Tensor, kernel: str | None) -> Tensor:
-    """Uniforms p to noise of scale 1: the kernel's for elementwise ops, centred Gumbel for ops over a dim."""
-    if op.elementwise:
+    """Uniforms p to noise of scale 1: the kernel's for ops that take one, centred Gumbel for other ops over a dim."""
+    if op.takes_kernel():
         assert kernel is not None
         return KERNELS[kernel].quantile(p)
     return -gumbel(p) if op.subtracts_noise else gumbel(p)
@@ -23,9 +23,9 @@ def standard_noise(op: Op, p: Tensor, kernel: str | None) -> Tensor:
 def shifted(op: Op, x: Tensor, e: Tensor, T: Tensor | float) -> Tensor:
     """x + T e, e in units of the op's temperature, in the precision of e; its derivative by x is 1.
 
-    A row of an op over a dim that holds the infinite entry that wins gets no noise: it has its hard value.
+    A row of an op over a dim that holds the infinite entry that wins gets no Gumbel noise: it has its hard value.
     """
-    if not op.elementwise:
+    if not op.takes_kernel():
         winning = x.detach() == (-math.inf if op.subtracts_noise else math.inf)
         e = torch.where(winning.any(op.dim, keepdim=True), 0, e)  # type: ignore[attr-defined]
     return x.to(e.dtype) + (T * op.temperature_unit) * e

@@ -29,7 +29,7 @@ class Gumbel(Tempered):
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         assert noise is not None
         moved = shifted(op, x[0], standard_noise(op, noise, NOISE), 1.0)
-        soft = op.smooth(moved, kernel=KERNELS[NOISE] if op.elementwise else None, T=T).to(x[0].dtype)
+        soft = op.smooth(moved, kernel=KERNELS[NOISE] if op.takes_kernel() else None, T=T).to(x[0].dtype)
         return soft if self.value == "soft" else graft(op.hard(moved.detach()).to(soft.dtype), soft)
 
     def check(self, op: Op) -> None:

@@ -48,18 +48,23 @@ class Perturbed(Tempered):
         """The density of the noise that leads to the same point, relative to itself: 1, with the score's derivative."""
         held = x.detach()
         back = torch.where(held.isfinite(), held - x, 0).to(e.dtype) / (T * op.temperature_unit)
-        if op.elementwise:
-            assert self.kernel is not None
-            log = torch.log(KERNELS[self.kernel].density(e + back))
-        else:
-            log = gumbel_log_density((-e - back) if op.subtracts_noise else (e + back))
-            dim = op.dim + (op.dim >= 0)  # type: ignore[attr-defined]  # the sample axis comes first
-            log = log.sum(dim, keepdim=dims == e.dim())
+        log = self._log_density(op, e + back)
+        if not op.elementwise:  # the noise of a row acts on all of its output, which has `dims` dims, samples first
+            dim = op.dim + (op.dim >= 0)  # type: ignore[attr-defined]
+            log = log.sum(dim)
+            while log.dim() < dims:
+                log = log.unsqueeze(dim)
         return torch.exp(log - log.detach())
+
+    def _log_density(self, op: Op, e: Tensor) -> Tensor:
+        if op.takes_kernel():
+            assert self.kernel is not None
+            return torch.log(KERNELS[self.kernel].density(e))
+        return gumbel_log_density(-e if op.subtracts_noise else e)
 
     def check(self, op: Op) -> None:
         check_one_input(op, "perturbed")
-        if not op.elementwise:
+        if not op.takes_kernel():
             return
         if self.kernel not in KERNELS:
             raise EmptyCell(f"perturbed needs a kernel for {type(op).__name__}, one of: {', '.join(KERNELS)}")

@@ -26,7 +26,7 @@ class Sampled(Tempered):
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         assert noise is not None
         moved = shifted(op, x[0].detach(), standard_noise(op, noise, self.kernel), T)
-        kernel = KERNELS[self.kernel] if op.elementwise and self.kernel else None
+        kernel = KERNELS[self.kernel] if self.kernel and op.takes_kernel() else None
         return graft(op.hard(moved).to(x[0].dtype), in_float32(op.smooth, x[0], kernel=kernel, T=T))
 
     def check(self, op: Op) -> None:
