@@ -30,9 +30,21 @@ def exact_matrix(order: Tensor, rows: Tensor) -> Tensor:
     return matrix.masked_fill(rows.isnan().any(-1, keepdim=True).unsqueeze(-1), torch.nan)
 
 
+def known_finite(rows: Tensor) -> bool:
+    """Whether the rows hold finite numbers only; False, too, where finding out would break a graph or make a GPU wait.
+
+    What is done for infinite entries is then left out: it changes no bit of the value and costs as much as the rest.
+    """
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or rows.device.type != "cpu":
+        return False
+    return bool(rows.detach().isfinite().all())
+
+
 def soft_sort(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
     """softmax over j of -|x_(i) - x_j| / T (Prillo & Eisenschlos 2020, arXiv 2006.16038)."""
     values, order = (sorted_[..., ranks] for sorted_ in ordered(rows))
+    if known_finite(rows):
+        return torch.softmax((values.unsqueeze(-1) - rows.unsqueeze(-2)).abs().div_(-T), -1)
     entries = torch.where(_participants(rows), _no_infinity(rows), torch.inf)  # infinitely far from every finite value
     distance = (_no_infinity(values).unsqueeze(-1) - entries.unsqueeze(-2)).abs()
     return _settled(torch.softmax(distance / -T, -1), values, order, rows)

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from products import FULL, HALF, cells, generator, gradients, sample
+from surrogates import permutations
 from surrogates.core import Op
 from surrogates.networks import layers
+from surrogates.ops import sort
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.argmin import ArgMin
 from surrogates.ops.max import Max
@@ -173,6 +175,21 @@ def test_infinite_entries_have_no_part_in_the_others(form: str | None) -> None:
         torch.testing.assert_close(matrix[2:5][:, keep], strategy(Permutation(), finite, T=0.3))
         (alone,) = gradients(lambda x: strategy(Sort(), x, T=0.3), [finite], weight[2:5])
         torch.testing.assert_close(got[keep], alone)
+
+
+@pytest.mark.parametrize("form", [None, "neural_sort"])
+def test_rows_known_to_be_finite_give_what_the_others_would(form: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, strategy = rows(7, 9), Smooth(form=form)
+    weight = torch.arange(9.0).double()
+    for op in (Sort(), Permutation()):
+        value = strategy(op, x, T=0.3)
+        (slope,) = gradients(lambda x, op=op: strategy(op, x, T=0.3) @ weight, [x])
+        with monkeypatch.context() as patch:
+            for module in (permutations, sort):
+                patch.setattr(module, "known_finite", lambda _: False)
+            assert torch.equal(strategy(op, x, T=0.3), value)
+            (other,) = gradients(lambda x, op=op: strategy(op, x, T=0.3) @ weight, [x])
+            torch.testing.assert_close(other, slope)
 
 
 def test_only_the_cauchy_network_is_monotone() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from surrogates.core import Op, rewriting
 from surrogates.kernels import KERNELS
 from surrogates.networks import exact, relaxed
-from surrogates.permutations import ALL, Relaxation, neural_sort, ordered, soft_sort
+from surrogates.permutations import ALL, Relaxation, known_finite, neural_sort, ordered, soft_sort
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,8 @@ def shared(rows: Tensor) -> Tensor:
 
 def weighted(relaxation: Relaxation, rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
     """A relaxed permutation's weighted entries, ascending; infinite ones at their places, with derivative 0."""
+    if known_finite(rows):
+        return (relaxation(rows, T, ranks) @ rows.unsqueeze(-1)).squeeze(-1)
     values = ordered(rows)[0][..., ranks]
     finite = torch.where(rows.isinf(), 0, rows)
     soft = (relaxation(rows, T, ranks) @ finite.unsqueeze(-1)).squeeze(-1)
