@@ -46,8 +46,10 @@ def exists(strategy: Strategy, op: Op) -> bool:
     return not strategy.noisy(op)
 
 
-def arity(op: Op) -> int:
-    return len(inspect.signature(op.hard).parameters)
+def inputs_of(op: Op, size: int) -> list[torch.Tensor]:
+    """Tensors of `size` numbers; a table that is looked up in has 16."""
+    names = inspect.signature(op.hard).parameters
+    return [inputs((16 if name == "table" else size,))[0] for name in names]
 
 
 def elementwise(only: set[str]) -> dict[str, Op]:
@@ -63,7 +65,7 @@ def straight_through(size: int, pairs: int, only: set[str]) -> Iterator[Ratio]:
     strategy = StraightThrough()
     for stem, op in elementwise(only).items():
         if exists(strategy, op):
-            x, ours = inputs((size,), arity(op)), under(strategy, op)
+            x, ours = inputs_of(op, size), under(strategy, op)
             peer, own = minimal(stem, ours, op.hard, x)
             name = f"`ste` on {stem} / minimal `autograd.Function`{own}"
             yield compare(name, milliseconds(ours, x), milliseconds(peer, x), STE_BOUND, pairs)
@@ -77,7 +79,7 @@ def smooth(size: int, pairs: int, only: set[str]) -> Iterator[Ratio]:
     peer = milliseconds(torch.tanh, inputs((size,)))
     for stem, op in elementwise(only).items():
         if exists(Smooth(), op):
-            ours = milliseconds(under(Smooth(), op), inputs((size,), arity(op)))
+            ours = milliseconds(under(Smooth(), op), inputs_of(op, size))
             yield compare(f"`smooth` on {stem} / `tanh`", ours, peer, SMOOTH_BOUND, pairs)
 
 
@@ -86,7 +88,8 @@ def soft_sorts(only: set[str]) -> Iterator[tuple[str, Op, str | None]]:
     for stem, cls in ops().items():
         forms = cls().forms("smooth")
         if "neural_sort" in forms and (not only or stem in only):
-            for form in [None, *(form for form in forms if not form.startswith("network"))]:
+            unnamed = [] if "soft_sort" in forms else [None]  # the default is SoftSort's unless that has a name
+            for form in [*unnamed, *(form for form in forms if form in ("soft_sort", "neural_sort"))]:
                 yield stem, cls(), form
 
 
@@ -104,7 +107,7 @@ def kept(size: int, side: int, only: set[str]) -> Iterator[tuple[str, float]]:
     for stem, op in elementwise(only).items():
         for name, strategy in {"ste": StraightThrough(), "smooth": Smooth()}.items():
             if exists(strategy, op):
-                yield f"`{name}` on {stem}", saved_bytes(under(strategy, op), inputs((size,), arity(op)))
+                yield f"`{name}` on {stem}", saved_bytes(under(strategy, op), inputs_of(op, size))
     yield f"softmax {side} x {side}, over {side} numbers", side * saved_bytes(torch.tanh, inputs((side, side)))
     for stem, op, form in soft_sorts(only):
         name = f"`smooth` on {stem}{f', form `{form}`' if form else ''}, {side} numbers"

@@ -112,7 +112,7 @@ def difftopk() -> Iterator[Case]:
     soft, neural = peer.SoftSort(tau=0.1), peer.NeuralSort(tau=0.1)
     ours = smooth("permutation", descending=True)
     yield Case("SoftSort / `smooth` on permutation", ours, lambda x: soft(x[None])[0], "row")
-    ours = smooth("permutation", "neural_sort", descending=True)
+    ours = smooth("permutation", "neural_sort")  # its NeuralSort is ascending, and has the ranks in columns
     yield Case("NeuralSort / `smooth` on permutation", ours, lambda x: neural(x[None])[0].T, "row")
 
 

@@ -43,11 +43,11 @@ def test_minimal_functions_have_the_same_value_and_derivative(scripts) -> None:
     for stem, op in bench.elementwise(set()).items():
         if not bench.exists(bench.StraightThrough(), op):
             continue
-        x, ours = timing.inputs((200,), bench.arity(op)), bench.under(bench.StraightThrough(), op)
+        x, ours = bench.inputs_of(op, 200), bench.under(bench.StraightThrough(), op)
         peer, own = least.minimal(stem, ours, op.hard, x)
         assert torch.allclose(peer(*x), ours(*x)), stem
         for a, b in zip(timing.derivatives(peer, x), timing.derivatives(ours, x), strict=True):
-            assert torch.allclose(a, b, atol=1e-5), stem
+            assert torch.allclose(a, b, atol=1e-4), stem
         fallen_back |= {stem} if own else set()
         checked += 1
     assert checked >= 14
