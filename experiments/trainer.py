@@ -96,8 +96,11 @@ class Trainer:
             return
         if self.policy.clip_norm is not None:
             self.interval.clipped.append(clip(self.parameters.values(), self.policy.clip_norm))
+        scale = self.scaler.get_scale() if self.scaler.is_enabled() else 0.0
         self.scaler.step(self.optimizer)
         self.scaler.update()
+        if self.scaler.is_enabled() and self.scaler.get_scale() < scale:  # it lowers its scale when it leaves out a step
+            self.skipped += 1
 
     def _finite_gradients(self) -> bool:
         return self.scaler.is_enabled() or is_finite(norms(list(present_gradients(self.parameters).values())))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -18,6 +19,7 @@ class Adam(Optimizer):
     beta1: float = 0.9
     beta2: float = 0.999
     eps: float = 1e-8
+    kind: ClassVar[type[torch.optim.Adam]] = torch.optim.Adam
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -27,6 +29,6 @@ class Adam(Optimizer):
             raise ValueError(f"eps must be positive, got {self.eps}")
 
     def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """Adam over these parameters, all of them in one call a step."""
+        """The torch optimizer over these parameters, all of them in one call a step."""
         betas = (self.beta1, self.beta2)
-        return torch.optim.Adam(parameters, self.lr, betas, self.eps, self.weight_decay, foreach=True)
+        return self.kind(parameters, self.lr, betas, self.eps, self.weight_decay, foreach=True)

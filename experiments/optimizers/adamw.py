@@ -1,32 +1,16 @@
 """Adam with decoupled weight decay (Loshchilov & Hutter 2019, arXiv 1711.05101)."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
-from torch import nn
 
-from experiments.optimizers.optimizer import Optimizer, require_share
+from experiments.optimizers.adam import Adam
 
 
 @dataclass(frozen=True)
-class AdamW(Optimizer):
+class AdamW(Adam):
     """torch.optim.AdamW."""
 
-    lr: float = 0.001
     weight_decay: float = 0.01
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_share("beta1", self.beta1)
-        require_share("beta2", self.beta2)
-        if not self.eps > 0:
-            raise ValueError(f"eps must be positive, got {self.eps}")
-
-    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """AdamW over these parameters, all of them in one call a step."""
-        betas = (self.beta1, self.beta2)
-        return torch.optim.AdamW(parameters, self.lr, betas, self.eps, self.weight_decay, foreach=True)
+    kind: ClassVar[type[torch.optim.Adam]] = torch.optim.AdamW
