@@ -1,7 +1,9 @@
 """through: every call of its table against the surrogate call written by hand; what it leaves, reports and restores."""
 
+import re
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -25,9 +27,10 @@ from surrogates.ops.quantize import Quantize
 from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
+from surrogates.ops.sort import Sort
 from surrogates.ops.top_k import TopK
 from surrogates.ops.trunc import Trunc
-from surrogates.own_model.calls import ELEMENTWISE, SELECTION, functions
+from surrogates.own_model.calls import COMPARISONS, ELEMENTWISE, INDICES, SELECTION, functions
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
@@ -97,6 +100,8 @@ CALLS: dict[str, tuple[tuple[object, ...], Callable[..., Tensor]]] = {
     "amax": ((), lambda s, x: s(Max(0), x.flatten())),
     "amin": ((), lambda s, x: s(Min(0), x.flatten())),
     "topk": ((2,), lambda s, x, k: s(TopK(2), x)),
+    "sort": ((), lambda s, x: s(Sort(), x)),
+    "msort": ((), lambda s, x: s(Sort(dim=0), x)),
     "max_pool1d": ((2,), lambda s, x, k: s(Max(), torch.stack([x[..., ::2], x[..., 1::2]], -1))),
     "max_pool2d": (
         ((1, 2),),
@@ -143,6 +148,8 @@ FURTHER = {
     "inplace keyword": (lambda x, y: F.relu(input=x * 1, inplace=True), lambda s, x, y: s(ReLU(), x)),
     "floor in place": (lambda x, y: (x * 2).floor_().mul_(y), lambda s, x, y: s(Floor(), x * 2) * y),
     "smallest": (lambda x, y: x.topk(2, largest=False).values, lambda s, x, y: -s(TopK(2), -x)),
+    "sort down": (lambda x, y: x.sort(0, descending=True).values, lambda s, x, y: s(Sort(True, 0), x)),
+    "sort stable": (lambda x, y: torch.sort(x, stable=True)[0], lambda s, x, y: s(Sort(), x)),
     "topk dim": (lambda x, y: torch.topk(x, 2, dim=0)[0], lambda s, x, y: s(TopK(2, 0), x)),
 }
 
@@ -200,6 +207,17 @@ def test_each_function_method_and_operator_is_the_surrogate_call(name: str, s: S
 def test_the_table_is_covered() -> None:
     names = {name for names in (ELEMENTWISE | SELECTION).values() for name in names}
     assert set(CALLS) == names - {"div", "divide"}  # whose hard forms are among the further ones
+
+
+USES = {"compare", "where", "masked_fill", "one_hot", "gather", "embedding"}
+
+
+def test_the_page_lists_the_calls_that_are_taken() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "own_model.md").read_text()
+    listed = [set(re.findall(r"`(\w+)`", line)) for line in page.splitlines()]
+    for tables, also in ((ELEMENTWISE | SELECTION, {"rounding_mode"}), (COMPARISONS | INDICES, USES)):
+        names = {name for group in tables.values() for name in group if not name.startswith("__")}
+        assert any(names == found - also for found in listed), names
 
 
 @by_strategy

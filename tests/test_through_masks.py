@@ -13,6 +13,7 @@ from surrogates import through
 from surrogates.core import Strategy
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.argmin import ArgMin
+from surrogates.ops.compare import Compare
 from surrogates.ops.heaviside import Heaviside
 from surrogates.own_model.calls import COMPARISONS, INDICES, functions
 from surrogates.own_model.uses import LIFTED
@@ -57,6 +58,8 @@ MASKS: dict[str, Use] = {
         lambda x, y, z: (0.2 < x).double(),  # noqa: SIM300
         lambda n, x, y, z: n.m(x - 0.2),
     ),
+    "equal": (lambda x, y, z: (x == y).double(), lambda n, x, y, z: n.s(Compare("=="), x, y)),
+    "not equal": (lambda x, y, z: (x != y) * z, lambda n, x, y, z: (1 - n.s(Compare("=="), x, y)) * z),
     "by way of integers": (lambda x, y, z: (x > 0).long().double(), lambda n, x, y, z: n.m(x)),
     "broadcast": (lambda x, y, z: (x > y[:, :1]).double(), lambda n, x, y, z: n.m(x - y[:, :1])),
     "multiply": (lambda x, y, z: (x > 0) * y, lambda n, x, y, z: n.m(x) * y),
@@ -204,6 +207,9 @@ def test_every_comparison_and_index_is_taken_by_function_method_and_operator() -
             with through(STE) as report:
                 y = function(x, Y).double()
             assert torch.equal(y, function(X, Y).double())
+            if "equal" in (meaning.__name__, meaning.__name__[4:]):
+                assert sum(report.taken.values()) == 1
+                continue  # above
             excess, sign = (X - Y, 1) if "greater" in meaning.__name__ else (Y - X, -1)
             slope = sign * 0.5 * (excess.abs() <= 1).double()
             torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], slope)
@@ -262,7 +268,7 @@ def test_masks_at_ties_infinities_and_nan() -> None:
     row = torch.tensor([0.0, 1.0, torch.inf, -torch.inf, torch.nan, -1.0], dtype=torch.float64)
     a, b = (t.reshape(6, 6) for t in torch.meshgrid(row, row, indexing="ij"))
     for s in (SUB, STE):
-        for compare in (torch.gt, torch.ge, torch.lt, torch.le):
+        for compare in (torch.gt, torch.ge, torch.lt, torch.le, torch.eq, torch.ne):
             x, y = a.clone().requires_grad_(), b.clone().requires_grad_()
             with through(s):
                 numbers, chosen = compare(x, y).double(), torch.where(compare(x, y), x, y)
@@ -319,7 +325,7 @@ def test_a_comparison_without_a_cell_is_left_alone_where_it_is_used() -> None:
         y = (x > 0).double()
     assert torch.equal(y, (X > 0).double())
     assert [row.fate for row in report.left] == [
-        "its result used by double: Heaviside declares no reading 'rewrite' (surrogates/ops/heaviside.py)"
+        "its result used by double: Compare declares no reading 'rewrite' (surrogates/ops/compare.py)"
     ]
 
 

@@ -53,6 +53,8 @@ SELECTION: dict[Callable[..., Tensor], tuple[str, ...]] = {
     selection.amax: ("amax",),
     selection.amin: ("amin",),
     selection.topk: ("topk",),
+    selection.sort: ("sort",),
+    selection.msort: ("msort",),
     pooling.max_pool1d: ("max_pool1d",),
     pooling.max_pool2d: ("max_pool2d",),
 }
@@ -61,15 +63,15 @@ COMPARISONS: dict[Callable[..., Tensor], tuple[str, ...]] = {
     reading.greater_equal: ("ge", "greater_equal", "__ge__"),
     reading.less: ("lt", "less", "__lt__"),
     reading.less_equal: ("le", "less_equal", "__le__"),
+    reading.equal: ("eq", "__eq__"),
+    reading.not_equal: ("ne", "not_equal", "__ne__"),
 }
 INDICES: dict[Callable[..., Tensor], tuple[str, ...]] = {reading.argmax: ("argmax",), reading.argmin: ("argmin",)}
 LEFT_ALONE = (
-    "argsort", "bernoulli", "bincount", "bucketize", "byte", "char", "cummax", "cummin", "eq", "__eq__", "ne", "__ne__",
-    "not_equal", "fmax", "fmin", "fmod", "frac",
+    "argsort", "bernoulli", "bincount", "bucketize", "byte", "char", "cummax", "cummin", "fmax", "fmin", "fmod", "frac",
     "histc", "histogram", "int", "isclose", "kthvalue", "long", "max_pool1d_with_indices", "max_pool2d_with_indices",
-    "max_pool3d",
-    "median", "mode", "msort", "multinomial", "nanmedian", "nanquantile", "nonzero", "quantile", "remainder",
-    "rrelu", "searchsorted", "sgn", "short", "signbit", "sort", "unique",
+    "max_pool3d", "median", "mode", "multinomial", "nanmedian", "nanquantile", "nonzero", "quantile", "remainder",
+    "rrelu", "searchsorted", "sgn", "short", "signbit", "unique",
 )  # fmt: skip
 WITHOUT_VALUES = (
     "dim", "size", "numel", "nelement", "ndimension", "stride", "is_floating_point", "is_complex", "element_size",

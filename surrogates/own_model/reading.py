@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.argmin import ArgMin
-from surrogates.ops.heaviside import Heaviside
+from surrogates.ops.compare import Compare
 from surrogates.own_model.choice import Left
 from surrogates.own_model.elementwise import Take
 
 
 def greater(take: Take, input: Any, other: Any) -> Tensor:
-    """The step of a - b, 0 at 0."""
-    return take(Heaviside(zero=0.0), input - other)
+    """a > b."""
+    return _compared(take, Compare(">"), input, other)
 
 
 def greater_equal(take: Take, input: Any, other: Any) -> Tensor:
-    """The step of a - b, 1 at 0."""
-    return take(Heaviside(zero=1.0), input - other)
+    """a >= b."""
+    return _compared(take, Compare(">="), input, other)
 
 
 def less(take: Take, input: Any, other: Any) -> Tensor:
-    """The step of b - a, 0 at 0."""
-    return take(Heaviside(zero=0.0), other - input)
+    """a < b."""
+    return _compared(take, Compare("<"), input, other)
 
 
 def less_equal(take: Take, input: Any, other: Any) -> Tensor:
-    """The step of b - a, 1 at 0."""
-    return take(Heaviside(zero=1.0), other - input)
+    """a <= b."""
+    return _compared(take, Compare("<="), input, other)
+
+
+def equal(take: Take, input: Any, other: Any) -> Tensor:
+    """a == b."""
+    return _compared(take, Compare("=="), input, other)
+
+
+def not_equal(take: Take, input: Any, other: Any) -> Tensor:
+    """1 - (a == b)."""
+    return 1 - equal(take, input, other)
+
+
+def _compared(take: Take, op: Compare, input: Any, other: Any) -> Tensor:
+    like = input if isinstance(input, Tensor) and input.is_floating_point() else other
+    number = partial(torch.as_tensor, dtype=like.dtype, device=like.device)
+    a, b = (x if isinstance(x, Tensor) else number(x) for x in (input, other))
+    return take(op, a, b)
 
 
 def argmax(take: Take, input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:

@@ -11,6 +11,7 @@ from surrogates.ops.max import Max
 from surrogates.ops.maximum import Maximum
 from surrogates.ops.min import Min
 from surrogates.ops.minimum import Minimum
+from surrogates.ops.sort import Sort
 from surrogates.ops.top_k import TopK
 from surrogates.own_model.choice import Left
 from surrogates.own_model.elementwise import Take
@@ -46,6 +47,18 @@ def topk(take: Take, input: Tensor, k: int, dim: int = -1, largest: bool = True,
         raise Left("nothing to choose from")
     op = TopK(int(k), dim)
     return take(op, input) if largest else -take(op, -input)
+
+
+def sort(take: Take, input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+    """The values along a dim in order."""
+    if input.dim() == 0:
+        raise Left("nothing to choose from")
+    return take(Sort(bool(descending), dim), input)
+
+
+def msort(take: Take, input: Tensor) -> Tensor:
+    """The values along the first dim in order."""
+    return sort(take, input, 0)
 
 
 def _reduced(take: Take, op: Op, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
