@@ -64,9 +64,10 @@ class Take:
             dtype = torch.result_type(*x)
             x = tuple(torch.broadcast_tensors(*(tensor.to(dtype) for tensor in x)))  # type: ignore[no-untyped-call]
         noise = None
-        if strategy.noisy(op):
+        shape = strategy.noise_shape(op, *x)
+        if shape is not None:
             block.draws += 1
-            noise = uniforms(x[0], (block.seed, block.step, block.draws))
+            noise = uniforms(x[0], (block.seed, block.step, block.draws), shape)
         self.soft |= strategy.soft_forward or strategy.noisy(op)
         self.fates.append(f"{brief(op)} by {brief(strategy)}")
         return strategy(op, *x, T=block.T, noise=noise)
