@@ -99,7 +99,9 @@ class Trainer:
         scale = self.scaler.get_scale() if self.scaler.is_enabled() else 0.0
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        if self.scaler.is_enabled() and self.scaler.get_scale() < scale:  # it lowers its scale when it leaves out a step
+        if (
+            self.scaler.is_enabled() and self.scaler.get_scale() < scale
+        ):  # it lowers its scale when it leaves out a step
             self.skipped += 1
 
     def _finite_gradients(self) -> bool:

@@ -158,6 +158,16 @@ def test_case_F07():
     assert values["loss/train"] == 0.0
 
 
+def test_steps_that_the_float16_scaler_leaves_out_are_counted():
+    own = trainer_of(Slope(p=[math.inf]), precision="float16", on_nonfinite="continue")
+    own.advance()
+    own.advance()
+    assert own.skipped == 2
+    fine = trainer_of(Slope(p=[3.0]), precision="float16")
+    fine.advance()
+    assert fine.skipped == 0
+
+
 def test_case_F07_a_run_in_float16_has_the_curves_of_one_in_float32(shared):
     """The part of the run: gradients at the layers too; only half precision's rounding differs."""
     own = ("component=hard_gate", "max_steps=4", "log_every=1", "model.width=16", "optimizer.lr=1e-6")
