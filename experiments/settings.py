@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 # How to go about a run or a sweep: neither its numbers nor its name depend on that.
-CONDUCT = ("resume", "retry", "overwrite", "on_error", "dry_run", "workers")
+CONDUCT = ("resume", "retry", "overwrite", "on_error", "dry_run", "workers", "engine")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Settings:
     on_error: Literal["continue", "stop"] = "continue"  # after a job of a sweep has failed
     dry_run: bool = False  # say what would run, and run nothing
     workers: int | None = None  # processes of a sweep at a time; as many as there are cores for their threads
+    engine: Literal["auto", "single", "stacked", "compiled"] = "auto"  # of hydra/launcher=stacked
     on_nonfinite: Literal["stop", "skip", "continue"] = "stop"  # a loss, gradient or parameter that is NaN or infinite
     overfit_batches: int | None = None  # train on the first batches only, again and again
     detect_anomaly: bool = False  # torch's anomaly detection: slow, names the forward line of a NaN gradient

@@ -59,7 +59,7 @@ class Task:
     def _single(self, config: DictConfig) -> float | None:
         from experiments.run import run
 
-        request = self._request(config, quiet=False)
+        request = self.request(config, quiet=False)
         try:
             if config.dry_run:
                 print(_preview(request))
@@ -83,7 +83,7 @@ class Task:
         if stopped.exists():
             raise NotStarted("on_error=stop, and another job failed")
         try:
-            request = self._request(config, quiet=True)
+            request = self.request(config, quiet=True)
             if HydraConfig.get().runtime.choices["hydra/sweeper"] != "listed":
                 _add_to_manifest(request, stopped.parent)
             outcome = run(request)
@@ -103,7 +103,8 @@ class Task:
         """The file by which a failed job tells those to come, on whatever machine, that on_error=stop."""
         return root / f".stopped-{self.name}"
 
-    def _request(self, config: DictConfig, quiet: bool) -> Any:
+    def request(self, config: DictConfig, quiet: bool) -> Any:
+        """What a job that Hydra has configured asks for."""
         from experiments.run import Request
 
         hydra_config: Any = HydraConfig.get()

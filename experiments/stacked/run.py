@@ -11,13 +11,15 @@ from torch import nn
 
 from experiments.build import build_model, drop_unused_knobs, floating, prepare
 from experiments.config import Choices, choose
+from experiments.console import Progress
 from experiments.data import load as load_data
 from experiments.data.dataset import Dataset
 from experiments.nonfinite import Diverged
 from experiments.record import Record
-from experiments.run import Outcome, Request, broken_off, claim, open_record
+from experiments.run import Outcome, Request, broken_off, claim, open_record, title
 from experiments.stacked.session import StackedSession
 from experiments.stacked.trainer import StackedTrainer
+from experiments.summary import closing_table
 from experiments.tracking import checkpoint
 from experiments.tracking.environment import environment
 from experiments.tracking.run_folder import RunFolder
@@ -40,7 +42,7 @@ class Member:
     record: Record | None = None
 
 
-def run_group(requests: Sequence[Request]) -> list[Ending]:
+def run_group(requests: Sequence[Request], compiled: bool = False) -> list[Ending]:
     """Trains runs as one model; how each ended, in their order: its outcome, or the error that kept it from running.
 
     A run that cannot have its folder, or diverges, does not touch the others; any other error ends all of them.
@@ -68,7 +70,7 @@ def _members(requests: Sequence[Request], endings: dict[int, Ending], held: Exit
             endings[number] = error
             continue
         for note in notes:
-            print(f"note: {note}")
+            folder.say(f"note: {note}")
         members.append(Member(number, request, choices, choices.plain, model, folder, states))
     return members
 
@@ -118,16 +120,18 @@ def _session(members: Sequence[Member], data: Dataset, endings: dict[int, Ending
     """Stacks the models as each would begin alone, or goes on from the checkpoints."""
     trainer = StackedTrainer([member.model for member in members], [member.choices for member in members], data)
     records = [member.record for member in members if member.record is not None]
+    steps = trainer.settings.max_steps
+    lines = [Progress(title(member.plain), steps, trainer.step, member.folder) for member in members]
 
     def failed(index: int) -> None:
         error = Diverged(trainer.diverged[index], {})
         endings[members[index].number] = _ended(members[index], error)
 
-    session = StackedSession(trainer, records, failed)
+    session = StackedSession(trainer, records, lines, failed)
     if members[0].states:
         session.restore([member.states[0] for member in members])
         for member in members:
-            print(f"continuing {member.folder.path} from step {trainer.step}")
+            member.folder.say(f"continuing {member.folder.path} from step {trainer.step}")
             member.states = []
     return session
 
@@ -136,6 +140,7 @@ def _done(member: Member, result: Mapping[str, Any]) -> Outcome:
     assert member.record is not None
     member.record.close(success=True)
     member.folder.write_status(DONE)
+    member.folder.say(closing_table(result, member.folder.path))
     return Outcome(member.folder.path, DONE, result)
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from experiments.console import Progress
 from experiments.interruption import Interrupted, stop_signals
 from experiments.record import Record
 from experiments.session import CHECKPOINT_SECONDS
@@ -18,8 +19,14 @@ SHARE = 0.03  # of the time that may go into checkpoints: one costs a file a rep
 class StackedSession:
     """Brings a group of runs to its end; `results[r]` is what replica r gave, unless it diverged."""
 
-    def __init__(self, trainer: StackedTrainer, records: Sequence[Record], failed: Callable[[int], None]) -> None:
-        self.trainer, self.records, self._failed = trainer, records, failed
+    def __init__(
+        self,
+        trainer: StackedTrainer,
+        records: Sequence[Record],
+        lines: Sequence[Progress],
+        failed: Callable[[int], None],
+    ) -> None:
+        self.trainer, self.records, self._lines, self._failed = trainer, records, lines, failed
         self.validate = StackedValidation(trainer)
         self.results: dict[int, dict[str, Any]] = {}
         self._pause = CHECKPOINT_SECONDS
@@ -58,6 +65,7 @@ class StackedSession:
         if values:
             for r in self.alive:
                 self.records[r].write(trainer.step, values[r])
+                self._lines[r].update(trainer.step, values[r])
         if evaluates and time.monotonic() - self._saved_at > self._pause:
             self.save()
 

@@ -33,7 +33,7 @@ def conduct(sweeper: Any, arguments: list[str]) -> list[JobReturn]:
     threads = max((job.plain["threads"] for job in due), default=1)
     at_a_time = fit_workers(config, threads, config.workers)
     if config.dry_run:
-        print(preview(root, jobs, f"single runs, hydra/launcher={launcher_name(config)}", at_a_time))
+        print(preview(root, jobs, _engine(sweeper, due), at_a_time))
         return []
     record(root, jobs)
     _open(root, jobs, due)
@@ -50,6 +50,15 @@ def conduct(sweeper: Any, arguments: list[str]) -> list[JobReturn]:
         remove_empty_below(root, [job.folder for job in due])
         sweeper.task_function.code = print_report(outcomes(jobs, errors), stopped)
     return returns
+
+
+def _engine(sweeper: Any, due: Sequence[Job]) -> str:
+    launcher = launcher_name(sweeper.config)
+    if launcher != "stacked":
+        return f"single runs, hydra/launcher={launcher}"
+    from experiments.stacked.launch import described
+
+    return described(sweeper, [job.overrides for job in due])
 
 
 def _plan(sweeper: Any, arguments: list[str]) -> list[Job]:

@@ -1,0 +1,52 @@
+"""One job of a launcher: its configuration, and how it ended in Hydra's terms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobReturn, JobStatus
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+
+from experiments.sweep.compose import Composer
+
+
+@dataclass
+class Job:
+    """A composed job; `config` includes Hydra's own part."""
+
+    config: DictConfig
+    overrides: list[str]
+
+    @property
+    def own(self) -> DictConfig:
+        """The configuration without Hydra's part."""
+        return OmegaConf.masked_copy(self.config, [str(key) for key in self.config if key != "hydra"])
+
+    def ended(self, result: Any, failed: bool) -> JobReturn:
+        """What Hydra is told: the objective, or the error."""
+        hydra_part = OmegaConf.masked_copy(self.config, ["hydra"])
+        status = JobStatus.FAILED if failed else JobStatus.COMPLETED
+        done = JobReturn(self.overrides, self.own, hydra_part, os.getcwd(), self.config.hydra.job.name, status)
+        done.return_value = result
+        return done
+
+
+def compose(launcher: Any, job_overrides: Sequence[Sequence[str]], first: int) -> list[Job]:
+    """The jobs as Hydra's own launcher would compose them."""
+    composer = Composer(launcher.hydra_context.config_loader, launcher.config)
+    return [_numbered(composer(own), list(own), first + index) for index, own in enumerate(job_overrides)]
+
+
+def _numbered(config: DictConfig, overrides: list[str], number: int) -> Job:
+    before = HydraConfig.instance().cfg
+    with read_write(config.hydra.runtime), open_dict(config.hydra):
+        config.hydra.job.id = config.hydra.job.num = number
+        HydraConfig.instance().set_config(config)
+        folder = os.path.join(str(config.hydra.sweep.dir), str(config.hydra.sweep.subdir))
+        config.hydra.runtime.output_dir = os.path.abspath(folder)
+    HydraConfig.instance().cfg = before
+    return Job(config, overrides)

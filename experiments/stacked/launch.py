@@ -1,0 +1,111 @@
+"""Launches the jobs of a sweep: groups of them as stacks, the others one by one, on as many processes as there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
+
+from experiments.run import Outcome
+from experiments.stacked.arrange import Unit, arrange
+from experiments.stacked.job import Job, compose
+from experiments.stacked.run import run_group
+from experiments.stacked.workers import work
+from experiments.sweep.workers import cores
+from experiments.task import JobFailed, NotStarted, objective
+from experiments.tracking.run_status import FAILED
+
+Ended = tuple[Any, bool]  # what a job returned or raised, and whether it failed
+
+
+def launch(launcher: Any, job_overrides: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
+    """How every job ended, in their order; raises Interrupted once all that were running are saved."""
+    setup_globals()
+    jobs = compose(launcher, job_overrides, first)
+    units, workers = _arranged(jobs)
+    print("\n".join(_words(jobs, units, workers)), flush=True)
+
+    def run(unit: Unit) -> list[Ended]:
+        return run_unit(launcher, [jobs[number] for number in unit.jobs], unit)
+
+    ended: dict[int, Ended] = {}
+    for unit, results in zip(units, work(run, units, workers), strict=True):
+        ended.update(zip(unit.jobs, results, strict=True))
+    return [job.ended(*ended[number]) for number, job in enumerate(jobs)]
+
+
+def described(launcher: Any, job_overrides: Sequence[Sequence[str]]) -> str:
+    """How `launch` would go about the jobs, in words."""
+    jobs = compose(launcher, job_overrides, 0)
+    return "; ".join(_words(jobs, *_arranged(jobs)))
+
+
+def _arranged(jobs: Sequence[Job]) -> tuple[list[Unit], int]:
+    """The units, and how many processes run them: as many as there are cores for their threads, unless told."""
+    threads = max((int(job.config.threads) for job in jobs), default=1)
+    told = jobs[0].config.workers if jobs else None
+    workers = int(told or max(1, cores() // threads))
+    units = arrange([job.own for job in jobs], [job.overrides for job in jobs], workers)
+    return units, max(1, min(workers, len(units)))
+
+
+def _words(jobs: Sequence[Job], units: Sequence[Unit], workers: int) -> list[str]:
+    counts: Counter[tuple[str, str]] = Counter()
+    for unit in units:
+        counts[unit.engine, unit.reason] += len(unit.jobs)
+    lines = [f"engine {engine} for {count} jobs: {reason}" for (engine, reason), count in counts.items()]
+    threads = max((int(job.config.threads) for job in jobs), default=1)
+    return [*lines, f"{len(units)} units on {workers} processes, threads {threads} each"]
+
+
+def run_unit(launcher: Any, jobs: Sequence[Job], unit: Unit) -> list[Ended]:
+    """Trains the jobs of a unit; never raises but Interrupted."""
+    if unit.engine == "single":
+        return [_alone(launcher, job) for job in jobs]
+    return _together(launcher, jobs, unit)
+
+
+def _alone(launcher: Any, job: Job) -> Ended:
+    done = run_job(
+        hydra_context=launcher.hydra_context,
+        task_function=launcher.task_function,
+        config=job.config,
+        job_dir_key="hydra.sweep.dir",
+        job_subdir_key="hydra.sweep.subdir",
+    )
+    return done._return_value, done.status == JobStatus.FAILED
+
+
+def _together(launcher: Any, jobs: Sequence[Job], unit: Unit) -> list[Ended]:
+    task, callbacks = launcher.task_function, launcher.hydra_context.callbacks
+    stopped = task.stop_sign(Path(str(jobs[0].config.hydra.sweep.dir)))
+    if stopped.exists():
+        return [(NotStarted("on_error=stop, and another job failed"), True)] * len(jobs)
+    requests = []
+    before = HydraConfig.instance().cfg
+    try:
+        for job in jobs:
+            HydraConfig.instance().set_config(job.config)
+            callbacks.on_job_start(config=job.config, task_function=task)
+            requests.append(task.request(job.own, quiet=True))
+        ended = [_result(ending) for ending in run_group(requests, compiled=unit.engine == "compiled")]
+        for job, one in zip(jobs, ended, strict=True):
+            HydraConfig.instance().set_config(job.config)
+            callbacks.on_job_end(config=job.config, job_return=job.ended(*one))
+    finally:
+        HydraConfig.instance().cfg = before
+    if jobs[0].config.on_error == "stop" and any(failed for _, failed in ended):
+        stopped.touch()
+    return ended
+
+
+def _result(ending: Outcome | Exception) -> Ended:
+    if isinstance(ending, Exception):
+        return JobFailed(str(ending) or type(ending).__name__), True
+    if ending.status == FAILED:
+        return JobFailed(ending.reason or FAILED), True
+    return objective(ending.result), False

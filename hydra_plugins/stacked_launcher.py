@@ -1,0 +1,35 @@
+"""Hydra's launcher here: jobs that differ only in numbers train as one stacked model, all others one by one."""
+
+# No `from __future__ import annotations`: Hydra runs this before it is in sys.modules, where dataclasses would look.
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hydra.core.config_store import ConfigStore
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+
+@dataclass
+class StackedLauncherConf:
+    """What is to be chosen (`engine`, `workers`) is among the settings of the runs."""
+
+    _target_: str = "hydra_plugins.stacked_launcher.StackedLauncher"
+
+
+ConfigStore.instance().store(group="hydra/launcher", name="stacked", node=StackedLauncherConf, provider="hardgrad")
+
+
+class StackedLauncher(Launcher):
+    """Hands the jobs to `experiments.stacked.launch`; imports no torch."""
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Keeps what the jobs need."""
+        self.hydra_context, self.task_function, self.config = hydra_context, task_function, config
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """Runs the jobs; how each ended, in their order."""
+        from experiments.stacked.launch import launch
+
+        return launch(self, job_overrides, initial_job_idx)

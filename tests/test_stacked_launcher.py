@@ -1,0 +1,195 @@
+"""`hydra/launcher=stacked`: what trains together, what does not and why, and what each job leaves behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from experiments.stacked import arrange as arranging
+from experiments.stacked.arrange import arrange
+from experiments.stacked.trainer import StackedTrainer
+from experiments.stacked.workers import WorkerDied, work
+from runs import ROOT, command, compose, lines, process, read
+
+QUICK = ("hydra/launcher=stacked", "max_steps=6", "eval_every=3", "log_every=2", "model.width=8")
+TOGETHER = ("engine=stacked", "workers=1")
+
+
+def by_name(root):
+    """The results below a sweep's root, by the job's folder."""
+    return {str(path.parent): read(path) for path in root.rglob("result.json")}
+
+
+def arranged(*sweep, workers=1):
+    """Units of jobs, each given by its own overrides."""
+    own = [("model.width=8", "engine=stacked", *overrides) for overrides in sweep]
+    return arrange([compose(*overrides) for overrides in own], own, workers)
+
+
+def test_a_sweep_of_stacks(tmp_path):
+    answer = command("-m", "strategy=ste,smooth", "seed=0,1", "optimizer.lr=0.1,0.05", *QUICK, *TOGETHER, cwd=tmp_path)
+    assert answer.code == 0
+    assert "engine stacked for 8 jobs: engine=stacked" in answer.out
+    assert "8 DONE" in answer.out
+    results = by_name(tmp_path)
+    assert len(results) == 8
+    assert {result["engine"] for result in results.values()} == {"stacked"}
+    assert len({json.dumps(result["metrics"]) for result in results.values()}) == 8
+    again = command("-m", "strategy=ste,smooth", "seed=0,1", "optimizer.lr=0.1,0.05", *QUICK, *TOGETHER, cwd=tmp_path)
+    assert again.code == 0
+    assert "8 done before" in again.out
+
+
+def test_the_jobs_return_what_they_would_alone(tmp_path):
+    """The objective that a sweeper sees."""
+    returned = {}
+    from experiments.stacked import launch
+
+    original = launch.launch
+
+    def kept(*arguments):
+        returned["jobs"] = original(*arguments)
+        return returned["jobs"]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "launch", kept)
+        command("-m", "seed=0,1", *QUICK, *TOGETHER, cwd=tmp_path)
+    for job in returned["jobs"]:
+        (best,) = [r["best"] for name, r in by_name(tmp_path).items() if f"seed={job.cfg.seed}," in name]
+        assert job.return_value == 1 - best["accuracy/val"]
+        assert job.hydra_cfg.hydra.runtime.output_dir.endswith(job.hydra_cfg.hydra.sweep.subdir)
+
+
+def test_what_cannot_be_stacked_runs_alone_with_the_reason(tmp_path):
+    answer = command("-m", "seed=0,1", "precision=float32,bfloat16", *QUICK, *TOGETHER, cwd=tmp_path)
+    assert answer.code == 0
+    assert "engine single for 2 jobs: cannot be stacked: precision=bfloat16" in answer.out
+    assert sorted(r["engine"] for r in by_name(tmp_path).values()) == ["single", "single", "stacked", "stacked"]
+
+
+def test_empty_cells_and_failures_are_reported_as_ever(tmp_path):
+    own = ("component=binary", "strategy=ste,rewrite", "seed=0,1", "optimizer.lr=0.1,1e30", *QUICK, *TOGETHER)
+    answer = command("-m", *own, "model.batch_norm=false", cwd=tmp_path)
+    assert "4 NOT_APPLICABLE" in answer.out
+    assert answer.code == (1 if "FAILED" in answer.out else 0)
+
+
+def test_on_error_stop_leaves_later_groups_alone(tmp_path):
+    own = ("component=relu,identity", "seed=0,1", "optimizer.lr=1e30", "on_error=stop", *QUICK, *TOGETHER)
+    answer = command("-m", *own, cwd=tmp_path)
+    assert answer.code == 1
+    statuses = [read(path)["status"] for path in tmp_path.rglob("status.json")]
+    assert statuses == ["FAILED"] * 2
+
+
+def test_dry_run_names_the_engine(tmp_path):
+    answer = command("-m", "seed=0,1", *QUICK, *TOGETHER, "dry_run=true", cwd=tmp_path)
+    assert "engine stacked for 2 jobs: engine=stacked" in answer.out
+    assert not list(tmp_path.rglob("status.json"))
+
+
+def test_stackable_keys_go_together_and_nothing_else():
+    units = arranged(
+        ("seed=0",),
+        ("seed=1", "optimizer.lr=0.05", "optimizer.weight_decay=0.1", "optimizer.momentum=0.5"),
+        ("seed=2", "strategy=smooth"),
+        ("seed=3", "strategy=smooth", "strategy.temperature=0.5", "strategy.final_temperature=0.2"),
+        ("seed=4", "optimizer.clip_norm=1"),
+        ("seed=5", "batch_size=32"),
+    )
+    assert {unit.jobs for unit in units} == {(0, 1), (2, 3), (4,), (5,)}
+
+
+def test_the_engine_follows_from_the_estimate():
+    def engine(*overrides, jobs=16):
+        units = arranged(*((f"seed={seed}", "engine=auto", *overrides) for seed in range(jobs)))
+        return {unit.engine for unit in units}, units[0].reason
+
+    assert engine("max_steps=600") == ({"stacked"}, "16 as one stack, about 3 x as fast as one by one")
+    assert engine("max_steps=60000")[0] == {"compiled"}
+    assert engine("max_steps=60000", "strategy=rewrite")[0] == {"stacked"}  # its noise is drawn outside
+    assert engine("model=cnn", "data=mnist1d")[0] == {"single"}
+    assert engine("engine=stacked", jobs=1) == ({"single"}, "no other job differs from it in stackable keys only")
+    assert engine("engine=single") == ({"single"}, "engine=single")
+    assert engine("engine=compiled")[0] == {"compiled"}
+
+
+def test_every_worker_gets_a_share_and_no_stack_is_too_large(monkeypatch):
+    seeds = [(f"seed={seed}",) for seed in range(9)]
+    assert [len(unit.jobs) for unit in arranged(*seeds, workers=2)] == [5, 4]
+    assert [len(unit.jobs) for unit in arranged(*seeds, workers=8)] == [5, 4]
+    monkeypatch.setattr(arranging, "LARGEST", 4)
+    assert [len(unit.jobs) for unit in arranged(*seeds)] == [3, 3, 3]
+
+
+def test_the_plugin_imports_no_torch():
+    code = "import sys, hydra_plugins.stacked_launcher; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def test_workers_share_the_units():
+    def label(unit):
+        return unit, os.getpid()
+
+    found = work(label, list(range(5)), 2)
+    assert [unit for unit, _ in found] == list(range(5))
+    assert os.getpid() not in {pid for _, pid in found}
+
+
+def test_a_worker_that_dies_is_reported_and_the_other_does_the_rest(tmp_path):
+    def unit(number):
+        if number == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.2)
+        (tmp_path / str(number)).touch()
+
+    with pytest.raises(WorkerDied, match="code -9"):
+        work(unit, list(range(4)), 2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2", "3"]
+
+
+def test_a_stopped_sweep_goes_on(tmp_path, monkeypatch):
+    own = ("-m", "seed=0,1,2", *QUICK, *TOGETHER)
+    advance = StackedTrainer.advance
+
+    def stopped(self):
+        if self.step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return advance(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StackedTrainer, "advance", stopped)
+        assert command(*own, cwd=tmp_path).code == 130
+    assert {read(path)["status"] for path in tmp_path.rglob("status.json")} == {"INTERRUPTED"}
+    answer = command(*own, cwd=tmp_path)
+    assert answer.code == 0
+    assert "3 of them cut off" in answer.out
+
+
+@pytest.mark.slow
+def test_killed_whenever_and_started_again_the_sweep_is_the_uninterrupted_one(tmp_path):
+    own = ("-m", "strategy=ste,rewrite", "seed=range(6)", "hydra/launcher=stacked", "engine=stacked", "max_steps=3000")
+    own = (*own, "model.width=16", "eval_every=20", "workers=2")
+    line = [sys.executable, str(ROOT / "train.py"), *own]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "whole").mkdir()
+    for trial in range(4):
+        running = subprocess.Popen(line, cwd=tmp_path / "cut", env=environment, stdout=subprocess.DEVNULL)
+        time.sleep(6 + 2.3 * trial)
+        running.kill()
+        running.wait()
+        time.sleep(0.5)  # its workers notice
+    assert process(*own, cwd=tmp_path / "cut").code == 0
+    assert process(*own, cwd=tmp_path / "whole").code == 0
+    folders = [path.parent for path in (tmp_path / "whole").rglob("result.json")]
+    assert len(folders) == 12
+    for folder in folders:
+        for name in ("metrics.jsonl", "result.json"):
+            other = tmp_path / "cut" / folder.relative_to(tmp_path / "whole") / name
+            assert other.read_bytes() == (folder / name).read_bytes()
+    assert len(lines(folders[0])) > 100
