@@ -10,17 +10,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from experiments.parameter_names import readable
 from surrogates import hard_layers, mode
 
-Keep = Callable[[str, str, Tensor, bool], None]  # layer, in or out, tensor, whether it is folded
+Keep = Callable[[str, str, Tensor], None]  # layer, in or out, tensor
 
 
 class StackedProbe:
     """Watches the hard layers during one training step; the quantities are those of `experiments.layer_probe`."""
 
     def __init__(self, model: nn.Module, replicas: int) -> None:
-        self.layers, self.replicas = hard_layers(model), replicas
-        self._seen: dict[str, dict[str, Tensor]] = {}
+        self.layers = {readable(name): layer for name, layer in hard_layers(model).items()}
+        self.replicas = replicas
+        self._seen: dict[str, dict[str, list[Tensor]]] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -29,24 +31,24 @@ class StackedProbe:
         with tapped(self.layers, self._keep):
             yield
 
-    def _keep(self, name: str, where: str, tensor: Tensor, folded: bool) -> None:
+    def _keep(self, name: str, where: str, tensor: Tensor) -> None:
         if tensor.requires_grad:
             tensor.retain_grad()
-        self._seen.setdefault(name, {})[where] = tensor
+        self._seen.setdefault(name, {"in": [], "out": []})[where].append(tensor)
 
     def measure(self) -> tuple[list[str], list[Tensor]]:
         """Tags and tensors (R,) of the step that was watched."""
         tags, values = [], []
         for name, seen in self._seen.items():
-            given, output = seen["in"], seen["out"]
             measured = {
-                "grad_in_norm": self._norm(given),
-                "grad_out_norm": self._norm(output),
-                "zero_gradient_fraction": self._zero_fraction(given),
+                "grad_in_norm": self._norm(seen["in"]),
+                "grad_out_norm": self._norm(seen["out"]),
+                "zero_gradient_fraction": self._zero_fraction(seen["in"]),
             }
-            saturated = self.layers[name].op.saturated(given.detach())
-            if saturated is not None:
-                measured["saturated_fraction"] = self._rows(saturated).double().mean(1)
+            saturated = [self.layers[name].op.saturated(given.detach()) for given in seen["in"]]
+            outside = [self._rows(mask).double().mean(1) for mask in saturated if mask is not None]
+            if outside:
+                measured["saturated_fraction"] = torch.stack(outside).mean(0)
             tags += [f"op/{name}/{key}" for key in measured]
             values += list(measured.values())
         self._seen = {}
@@ -55,16 +57,19 @@ class StackedProbe:
     def _rows(self, tensor: Tensor) -> Tensor:
         return tensor.reshape(self.replicas, -1)
 
-    def _norm(self, tensor: Tensor) -> Tensor:
-        if tensor.grad is None:
-            return torch.zeros(self.replicas, dtype=torch.float64, device=tensor.device)
-        norm: Tensor = torch.linalg.vector_norm(self._rows(tensor.grad), dim=1, dtype=torch.float64)
+    def _norm(self, tensors: list[Tensor]) -> Tensor:
+        none = torch.zeros(self.replicas, dtype=torch.float64, device=tensors[0].device)
+        norms = [
+            none if t.grad is None else torch.linalg.vector_norm(self._rows(t.grad), dim=1, dtype=torch.float64)
+            for t in tensors
+        ]
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(norms), dim=0)
         return norm
 
-    def _zero_fraction(self, tensor: Tensor) -> Tensor:
-        if tensor.grad is None:
-            return torch.ones(self.replicas, dtype=torch.float64, device=tensor.device)
-        return (self._rows(tensor.grad) == 0).double().mean(1)
+    def _zero_fraction(self, tensors: list[Tensor]) -> Tensor:
+        none = torch.ones(self.replicas, dtype=torch.float64, device=tensors[0].device)
+        shares = [none if t.grad is None else (self._rows(t.grad) == 0).double().mean(1) for t in tensors]
+        return torch.stack(shares).mean(0)
 
 
 @contextmanager
@@ -87,11 +92,11 @@ def tapped(layers: dict[str, Any], keep: Keep) -> Iterator[None]:
             hook.remove()
 
 
-def _tap(x: Tensor, keep: Callable[[Tensor, bool], None]) -> Tensor:
+def _tap(x: Tensor, keep: Callable[[Tensor], None]) -> Tensor:
     if torch._C._are_functorch_transforms_active():
         seen: Tensor = _Tap.apply(x, keep)
         return seen
-    keep(x, True)
+    keep(x)
     return x
 
 
@@ -114,17 +119,17 @@ class _Tap(torch.autograd.Function):
     def vmap(info: Any, dims: Any, x: Tensor, keep: Any) -> tuple[Tensor, int]:
         together = x.movedim(dims[0], 0)
         together = together.view_as(together)
-        keep(together, False)
+        keep(together)
         return together, 0
 
 
 def hard_outputs(model: nn.Module, x: Tensor, replicas: int) -> dict[str, Tensor]:
-    """The hard outputs (R, B, ...) of every hard layer for the samples x (B, ...), in evaluation."""
-    outputs: dict[str, Tensor] = {}
+    """All hard outputs (R, n) of every hard layer for the samples x (B, ...), in evaluation."""
+    outputs: dict[str, list[Tensor]] = {}
 
-    def keep(name: str, where: str, tensor: Tensor, folded: bool) -> None:
+    def keep(name: str, where: str, tensor: Tensor) -> None:
         if where == "out":
-            outputs[name] = torch.unflatten(tensor, 0, (replicas, -1)) if folded else tensor
+            outputs.setdefault(readable(name), []).append(tensor.reshape(replicas, -1))
 
     was_training = model.training
     model.eval()
@@ -133,7 +138,7 @@ def hard_outputs(model: nn.Module, x: Tensor, replicas: int) -> dict[str, Tensor
             model(repeated(x, replicas))
     finally:
         model.train(was_training)
-    return outputs
+    return {name: torch.cat(calls, dim=1) for name, calls in outputs.items()}
 
 
 def repeated(x: Tensor, replicas: int) -> Tensor:

@@ -17,6 +17,7 @@ from experiments.data.batches import Batches
 from experiments.data.dataset import Dataset
 from experiments.gradients import GradientRecord, present_gradients, total
 from experiments.nonfinite import LARGEST, diagnosis
+from experiments.parameter_names import trained
 from experiments.stacked.interval import StackedInterval
 from experiments.stacked.layers import stack
 from experiments.stacked.optimizers import KINDS, StackedOptimizer
@@ -43,7 +44,7 @@ class StackedTrainer:
             calibrate(model, data.train.batch(self.batches[seed][0])[0])
         self.template = copy.deepcopy(models[0])
         self.model = stack(models)
-        self.parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        self.parameters = trained(self.model)
         policies = [own.optimizer for own in choices]
         self.optimizer: StackedOptimizer = KINDS[type(policies[0])](policies, self.parameters)
         self.clip_norm = policies[0].clip_norm

@@ -73,8 +73,7 @@ class StackedValidation:
     def _flips(self) -> list[Values]:
         before, self.outputs = self.outputs, hard_outputs(self.model, self.data.val.x[:PROBE_SAMPLES], self.replicas)
         rates = {
-            f"op/{name}/flip_rate": (self.outputs[name] != before[name]).flatten(1).float().mean(1).tolist()
-            for name in before
+            f"op/{name}/flip_rate": (self.outputs[name] != before[name]).float().mean(1).tolist() for name in before
         }
         return [{tag: rate[r] for tag, rate in rates.items()} for r in range(self.replicas)]
 
