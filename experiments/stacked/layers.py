@@ -72,14 +72,12 @@ class VmappedHardLayer(HardLayer):
 
 
 def anneal(layer: Any, progress: float, epoch: float | None) -> None:
-    """Writes each replica's temperature at a share of training into the layer's buffer (R,)."""
-    if layer.clock is not None:
-        raise ValueError("a temperature that goes by the soft-to-hard gap goes its own way in each run")
+    """`HardLayer.anneal` with a temperature for each replica in the layer's buffer (R,)."""
     layer.acting = layer.strategy.at(progress)
     if layer.temperature is None:
         return
-    read = layer.read_clock(progress, epoch)
-    scheduled = [strategy.temperature_at(read) for strategy in layer.strategies]
+    share = layer.read_clock(progress, epoch)
+    scheduled = [strategy.temperature_at(share) for strategy in layer.strategies]
     layer.one_temperature = len(set(scheduled)) == 1
     if layer.one_temperature:
         layer.temperature.fill_(scheduled[0])

@@ -9,7 +9,7 @@ from experiments.build import build_model, floating
 from experiments.config import Choices
 from experiments.stacked.layers import stack
 from experiments.stacked.optimizers import KINDS
-from surrogates import anneal, key_noise, mode
+from surrogates import anneal, hard_layers, key_noise, mode
 
 SAMPLES = 2  # of the trial
 
@@ -36,7 +36,10 @@ def obstacle(choices: Choices) -> str | None:
 def _try(choices: Choices) -> None:
     """A training step's forward and backward pass, and an evaluation, of two replicas on a few samples."""
     shape, settings = choices.data.input_shape, choices.settings
-    model = stack([build_model(choices), build_model(choices)])
+    models = [build_model(choices), build_model(choices)]
+    if any(layer.clock is not None for layer in hard_layers(models[0]).values()):
+        raise ValueError("the temperature of each run follows its own gap")
+    model = stack(models)
     x = torch.linspace(-1, 1, 2 * SAMPLES * torch.Size(shape).numel(), dtype=floating(settings))
     x = x.view(2 * SAMPLES, *shape).to(settings.device)
     anneal(model, 0.5, 0.5)
