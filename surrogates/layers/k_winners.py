@@ -29,5 +29,5 @@ class KWinners(Component):
 
     def forward(self, x: Tensor) -> Tensor:
         """The winners, and 0 elsewhere."""
-        mask: Tensor = self.mask(x)
+        mask: Tensor = self.mask(x.view_as(x))  # a tensor of its own, whose gradient is the mask's alone
         return x * mask

@@ -31,5 +31,6 @@ class LearnedThreshold(Component):
 
     def forward(self, x: Tensor) -> Tensor:
         """What reaches the threshold."""
-        passes: Tensor = self.passes(x, self.threshold.to(x.dtype).expand_as(x))
+        # x as a tensor of its own, whose gradient is the op's alone
+        passes: Tensor = self.passes(x.view_as(x), self.threshold.to(x.dtype).expand_as(x))
         return x * passes
