@@ -16,6 +16,10 @@ class Interrupted(KeyboardInterrupt):
         self.signum = signum
 
 
+class Pruned(Exception):
+    """Broken off by whoever watches the run; the message says why. It could go on."""
+
+
 class Stop:
     """Whether a signal has asked for a stop; a second one does not wait for the step to end."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from experiments.build import build_model, drop_unused_knobs, floating, prepare
 from experiments.config import GROUPS, NOT_HASHED, Choices, choose, config_hash
 from experiments.data import load as load_data
 from experiments.hyperparameters import hyperparameters, option_name
+from experiments.interruption import Pruned
 from experiments.nonfinite import Diverged
 from experiments.record import Record
 from experiments.session import Session
@@ -40,7 +41,7 @@ class Request:
 
     `search` is the folder under which a cut-off run of the same configuration may be continued instead; `overrides` and
     `argv` are what the user typed; `quiet` leaves what the run says to its log; `columns` are the hyperparameters that
-    all runs share; `hydra_files` go into `.hydra/`.
+    all runs share; `hydra_files` go into `.hydra/`; `watch` is told the logged values of a step, and may raise Pruned.
     """
 
     config: DictConfig
@@ -51,6 +52,7 @@ class Request:
     quiet: bool = False
     columns: Sequence[str] = ()
     hydra_files: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    watch: Callable[[int, Mapping[str, float]], None] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +98,7 @@ def _work(
         environ = environment(request.argv, settings.threads, settings.device, hashes)
         state = checkpoint.load_latest(folder.checkpoints) if folder.resumed else None
         record = open_record(request, folder, plain, environ, state)
-        session = Session(trainer, record)
+        session = Session(trainer, record, request.watch)
         if state is None:
             calibrate(trainer.model, trainer.batch(1)[0])
         else:
@@ -119,7 +121,7 @@ def title(plain: Mapping[str, Any]) -> str:
 
 def broken_off(folder: RunFolder, record: Record | None, error: BaseException) -> Outcome:
     """Closes the files of a run that an error ended; the outcome of a divergence, else the error itself is raised."""
-    interrupted = isinstance(error, KeyboardInterrupt)  # Interrupted, or a signal outside the training loop
+    interrupted = isinstance(error, KeyboardInterrupt | Pruned)  # Interrupted, or a signal outside the training loop
     if record is not None:
         record.close(success=None if interrupted else False)
     told = interrupted or isinstance(error, Diverged)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from experiments.console import Progress
@@ -18,8 +19,10 @@ CHECKPOINT_SECONDS = 5.0  # evaluations write a checkpoint, but not more often t
 class Session:
     """Brings a run to its end; `train` returns the result."""
 
-    def __init__(self, trainer: Trainer, record: Record) -> None:
-        self.trainer, self.record = trainer, record
+    def __init__(
+        self, trainer: Trainer, record: Record, watch: Callable[[int, Mapping[str, float]], None] | None = None
+    ) -> None:
+        self.trainer, self.record, self.watch = trainer, record, watch
         self.validate = Validation(trainer.model, trainer.data, trainer.settings.seed)
         self._saved_at = time.monotonic()
 
@@ -33,6 +36,8 @@ class Session:
                     values = self._advance()
                     if values:
                         progress.update(trainer.step, values)
+                        if self.watch is not None:
+                            self.watch(trainer.step, values)
                     if stop.signum is not None:
                         self.save()
                         raise Interrupted(stop.signum)

@@ -1,0 +1,138 @@
+"""Launchers of others: the same sweep in processes, through submitit and on a local Ray cluster."""
+
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+from importlib import metadata
+
+import pytest
+from omegaconf import OmegaConf
+from test_cli import ENVIRONMENT, TRAIN, statuses
+
+from experiments.sweep.workers import cores, fit_workers
+from runs import ROOT, read
+
+EXTRAS = {"joblib": "joblib", "submitit_local": "submitit", "ray": "ray"}
+PATHS = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+WORKERS = {**ENVIRONMENT, "PYTHONPATH": PATHS, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+SWEEP = [
+    "-m",
+    "seed=0,1,2",
+    "component=relu",
+    "optimizer.lr=0.1,1e30",
+    "max_steps=60",
+    "model.width=8",
+    "eval_every=20",
+]
+
+
+def installed(launcher):
+    """Skips, saying what is missing, unless the launcher's extra is installed."""
+    extra = EXTRAS[launcher]
+    try:
+        found = importlib.util.find_spec(f"hydra_plugins.hydra_{extra}_launcher")
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        pytest.skip(f"needs the extra: pip install -e '.[{extra}]'")
+
+
+def sweep(folder, *more, **popen):
+    line = [*TRAIN, *SWEEP, "+hydra.callbacks.report._target_=worker_report.WorkerReport", *more]
+    return subprocess.Popen(line, cwd=folder, env=WORKERS, stdout=-1, stderr=-1, text=True, **popen)
+
+
+def config_of(launcher, node):
+    return OmegaConf.create({"hydra": {"launcher": node, "runtime": {"choices": {"hydra/launcher": launcher}}}})
+
+
+def test_workers_times_threads_are_the_cores():
+    joblib = config_of("joblib", {"n_jobs": -1})
+    assert fit_workers(joblib, 1, None) == joblib.hydra.launcher.n_jobs == cores()
+    joblib = config_of("joblib", {"n_jobs": -1})
+    assert fit_workers(joblib, cores(), None) == joblib.hydra.launcher.n_jobs == 1
+    assert fit_workers(config_of("joblib", {"n_jobs": 3}), 1, None) == 3  # told so
+    assert fit_workers(config_of("joblib", {"n_jobs": 3}), 1, 5) == 5
+    local = config_of("submitit_local", {"cpus_per_task": None})
+    assert (fit_workers(local, 2 * cores(), None), local.hydra.launcher.cpus_per_task) == (1, 2 * cores())
+    slurm = config_of("submitit_slurm", {"cpus_per_task": None, "array_parallelism": 256})
+    assert (fit_workers(slurm, 2, None), slurm.hydra.launcher.cpus_per_task) == (256, 2)
+    ray = config_of("ray", {"ray": {"init": {"address": None}, "remote": {}}})
+    assert fit_workers(ray, 2, 3) == 3
+    assert ray.hydra.launcher.ray == {"init": {"address": None, "num_cpus": 6}, "remote": {"num_cpus": 2}}
+    cluster = config_of("ray", {"ray": {"init": {"address": "auto"}, "remote": {}}})
+    fit_workers(cluster, 2, None)
+    assert "num_cpus" not in cluster.hydra.launcher.ray.init
+    assert fit_workers(config_of("basic", {}), 1, None) == 1
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """The sweep in one process."""
+    folder = tmp_path_factory.mktemp("here")
+    running = sweep(folder, "hydra.sweep.dir=runs/one")
+    _, err = running.communicate(timeout=300)
+    assert running.returncode == 1, err
+    return folder / "runs/one"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("launcher", EXTRAS)
+def test_a_launcher_makes_the_same_runs(tmp_path, here, launcher):
+    """In other processes, with the threads asked for; failures are listed, and the same command goes on."""
+    installed(launcher)
+    running = sweep(tmp_path, f"hydra/launcher={launcher}", "hydra.sweep.dir=runs/one")
+    out, err = running.communicate(timeout=400)
+    assert running.returncode == 1, err
+    assert out.splitlines()[-1] == "3 DONE, 3 FAILED"
+    assert len(re.findall("^FAILED ", err, re.M)) == 3
+    root = tmp_path / "runs/one"
+    assert statuses(root) == statuses(here)
+    for name in ("metrics.jsonl", "result.json"):
+        files = {path.relative_to(here): path.read_bytes() for path in here.rglob(name)}
+        assert {path.relative_to(root): path.read_bytes() for path in root.rglob(name)} == files
+    told = [read(path) for path in root.rglob("worker.json")]
+    assert len(told) == 6
+    assert {one["threads"] for one in told} == {1}
+    assert running.pid not in {one["pid"] for one in told}
+    again = sweep(tmp_path, f"hydra/launcher={launcher}", "hydra.sweep.dir=runs/one")
+    out, _ = again.communicate(timeout=400)
+    assert (again.returncode, "0 to run, 3 done before" in out) == (1, True)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("launcher", EXTRAS)
+def test_a_launcher_stopped_by_hand_leaves_what_goes_on(tmp_path, here, launcher):
+    installed(launcher)
+    own = (f"hydra/launcher={launcher}", "hydra.sweep.dir=runs/one", "max_steps=4000", "optimizer.lr=0.1")
+    line = [*TRAIN, *[part for part in SWEEP if not part.startswith(("max_steps", "optimizer"))], *own]
+    running = subprocess.Popen(line, cwd=tmp_path, env=WORKERS, stdout=-1, stderr=-1, text=True, start_new_session=True)
+    while not any((tmp_path / "runs").rglob("metrics.jsonl")):
+        assert running.poll() is None
+    os.killpg(running.pid, signal.SIGINT)
+    _, err = running.communicate(timeout=120)
+    assert running.returncode == 130
+    assert "stopped; the same command goes on from here" in err.splitlines()  # workers may print after it
+    assert "FAILED" not in err
+    assert set(statuses(tmp_path).values()) <= {"RUNNING", "INTERRUPTED", "DONE"}
+    again = subprocess.run(line, cwd=tmp_path, env=WORKERS, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.splitlines()[-1] == "3 DONE"
+
+
+def test_no_extra_replaces_torch():
+    """Nothing that an installed extra needs, directly or not, asks for torch."""
+    left = ["hydra-joblib-launcher", "hydra-submitit-launcher", "hydra-ray-launcher", "ray", "submitit", "optuna"]
+    seen = set()
+    while left:
+        name = left.pop()
+        try:
+            needs = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            continue
+        needed = {re.match(r"[\w.-]+", need)[0].lower() for need in needs if "extra ==" not in need}
+        left += needed - seen
+        seen |= needed
+    assert not {"torch", "torchvision"} & seen
