@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
 from experiments.compare import markdown
+from experiments.compare.aggregates import FolderTaken, write_aggregates
 from experiments.compare.blocks import TUNED
 from experiments.compare.collecting import NoRuns
 from experiments.compare.comparing import DEFAULT_BASELINE, Question
@@ -30,6 +32,12 @@ def parser() -> argparse.ArgumentParser:
     add("runs", nargs="+", type=Path, metavar="RUNS", help="run folders, or folders that hold them")
     add("--out", type=Path, metavar="FOLDER", help="write report.html, .md, .json, CSV and all figures there")
     add("--tensorboard", type=Path, metavar="FOLDER", help="write aggregate runs and images of the ops there")
+    add(
+        "--pictures",
+        choices=("auto", "all", "none"),
+        default="auto",
+        help="of the ops: all of up to 40 runs, or one an arm",
+    )
     add("--readme", type=Path, metavar="FILE", help="write the table of the README there")
     add("--metric", default="accuracy/test", metavar="TAG", help="accuracy/... or loss/...; default %(default)s")
     add("--at", choices=("best", "last"), default="best", help="the best checkpoint on validation data, or the last")
@@ -48,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         report = make(given.runs, question(given), [key for key in given.tuned.split(",") if key])
         print(render(report))
         _write(report, given)
-    except (NoRuns, WrongMetric) as error:
+    except (NoRuns, WrongMetric, FolderTaken) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
@@ -69,6 +77,10 @@ def question(given: argparse.Namespace) -> Question:
 def _write(report: Report, given: argparse.Namespace) -> None:
     if given.readme:
         given.readme.write_text(markdown.readme(report), encoding="utf-8")
+    if given.tensorboard:
+        for problem in write_aggregates(report, given.tensorboard, given.pictures):
+            print(f"note: {problem}", file=sys.stderr)
+        print(f"\ncurves: tensorboard --logdir {shlex.quote(shown(given.tensorboard))} --host 127.0.0.1")
     if given.out:
         print(f"\nreport: {shown(write(report, given.out))}")
 

@@ -1,5 +1,6 @@
 """The custom-scalars dashboard: a chart holds one curve of all selected runs, so that strategies lie side by side."""
 
+from collections.abc import Mapping
 from typing import Any
 
 _LAYOUT: dict[str, dict[str, list[str]]] = {
@@ -28,17 +29,33 @@ _LAYOUT: dict[str, dict[str, list[str]]] = {
 
 def layout_summary() -> Any:
     """The layout as TensorBoard stores it; equal layouts of many runs are shown once."""
+    from tensorboard.plugins.custom_scalar import layout_pb2
+
+    return _summary(
+        {title: [_chart(layout_pb2, *chart) for chart in charts.items()] for title, charts in _LAYOUT.items()}
+    )
+
+
+def margin_layout_summary(bands: Mapping[str, tuple[str, str, str]]) -> Any:
+    """Charts of mean and band, `bands` being the tags of mean, lower and upper end by title."""
+    from tensorboard.plugins.custom_scalar import layout_pb2
+
+    margin = layout_pb2.MarginChartContent
+    charts = [
+        layout_pb2.Chart(title=title, margin=margin(series=[margin.Series(value=value, lower=lower, upper=upper)]))
+        for title, (value, lower, upper) in bands.items()
+    ]
+    return _summary({"mean and 95 % band": charts})
+
+
+def _summary(categories: Mapping[str, list[Any]]) -> Any:
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.compat.proto.tensor_pb2 import TensorProto
     from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
     from tensorboard.plugins.custom_scalar import layout_pb2, metadata
 
-    layout = layout_pb2.Layout(
-        category=[
-            layout_pb2.Category(title=title, chart=[_chart(layout_pb2, name, tags) for name, tags in charts.items()])
-            for title, charts in _LAYOUT.items()
-        ]
-    )
+    named = [layout_pb2.Category(title=title, chart=charts) for title, charts in categories.items()]
+    layout = layout_pb2.Layout(category=named)
     content = TensorProto(dtype="DT_STRING", string_val=[layout.SerializeToString()], tensor_shape=TensorShapeProto())
     kind = metadata.create_summary_metadata()
     return Summary(value=[Summary.Value(tag=metadata.CONFIG_SUMMARY_TAG, metadata=kind, tensor=content)])

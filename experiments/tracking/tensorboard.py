@@ -97,19 +97,24 @@ class CurveWriter:
         """What the first value of a tag says about all of them."""
         if tag in self._known:
             return None
-        from tensorboard.compat.proto.summary_pb2 import DATA_CLASS_SCALAR
-        from tensorboard.plugins.scalar.metadata import create_summary_metadata
-
         self._known.add(check_tag(tag))
-        metadata = create_summary_metadata(display_name=tag, description=_NOTE)
-        metadata.data_class = DATA_CLASS_SCALAR  # without it TensorBoard's fast loader ignores the rest
-        return metadata
+        return scalar_metadata(tag)
 
     def _mark_diverged(self, step: int, tag: str, value: float) -> None:
         """A line in the text dashboard: a curve with a hole looks much like a healthy one."""
         if not self._diverged:
             self._writer.add_text("diverged", f"{tag} is {value} at step {step}", step)
         self._diverged = True
+
+
+def scalar_metadata(tag: str) -> Any:
+    """What the first value of a tag says about all of them."""
+    from tensorboard.compat.proto.summary_pb2 import DATA_CLASS_SCALAR
+    from tensorboard.plugins.scalar.metadata import create_summary_metadata
+
+    metadata = create_summary_metadata(display_name=tag, description=_NOTE)
+    metadata.data_class = DATA_CLASS_SCALAR  # without it TensorBoard's fast loader ignores the rest
+    return metadata
 
 
 def _await_new_name(folder: Path) -> None:
