@@ -39,20 +39,22 @@ class NotStarted(JobFailed):
 class Task:
     """Hydra's task function; can be pickled.
 
-    `name` is this command's own, for a sign to its jobs in other processes. The rest is this process's: the exit code,
-    and the error that kept a single run from starting.
+    `name` is this command's own, for a sign to its jobs in other processes. `together` has, by the folder of a job that
+    is launched for all of its unit, whether to compile, and the unit's requests. The rest is this process's: the exit
+    code, and the error that kept a single run from starting.
     """
 
     conf: Path
     typed: list[str]
     name: str
+    together: dict[str, tuple[bool, list[Any]]] = field(default_factory=dict)
     code: int = 0
     refused: Exception | None = None
     begun: bool = False  # until then whatever is raised is Hydra's, about the command
     since: float = field(default_factory=time.time)
 
-    def __call__(self, config: DictConfig) -> float | None:
-        """Runs a job; the objective to minimise, 1 - best validation accuracy."""
+    def __call__(self, config: DictConfig) -> float | dict[Path, str] | None:
+        """Runs a job; the objective to minimise, 1 - best validation accuracy, or of a unit its jobs' errors."""
         self.begun = True
         return self._job(config) if HydraConfig.get().mode == RunMode.MULTIRUN else self._single(config)
 
@@ -75,13 +77,16 @@ class Task:
             self.code = 2 if outcome.status == NOT_APPLICABLE else 1
         return objective(outcome.result)
 
-    def _job(self, config: DictConfig) -> float | None:
+    def _job(self, config: DictConfig) -> float | dict[Path, str] | None:
         """Raises JobFailed, which any process can send to another."""
         from experiments.run import run
 
         stopped = self.stop_sign(Path(HydraConfig.get().sweep.dir))
         if stopped.exists():
             raise NotStarted("on_error=stop, and another job failed")
+        unit = self.together.get(HydraConfig.get().runtime.output_dir)
+        if unit is not None:
+            return self._unit(*unit, stopped if config.on_error == "stop" else None)
         try:
             request = self.request(config, quiet=True)
             if HydraConfig.get().runtime.choices["hydra/sweeper"] != "listed":
@@ -98,6 +103,19 @@ class Task:
         if config.on_error == "stop":
             stopped.touch()
         raise JobFailed(reason)
+
+    def _unit(self, compiled: bool, requests: list[Any], stopped: Path | None) -> dict[Path, str]:
+        from experiments.stacked.run import run_group
+
+        errors = {}
+        for request, ending in zip(requests, run_group(requests, compiled), strict=True):
+            if isinstance(ending, Exception):
+                errors[request.folder] = str(ending) or type(ending).__name__
+            elif ending.status == FAILED:
+                errors[request.folder] = ending.reason or FAILED
+        if errors and stopped is not None:
+            stopped.touch()
+        return errors
 
     def stop_sign(self, root: Path) -> Path:
         """The file by which a failed job tells those to come, on whatever machine, that on_error=stop."""

@@ -64,7 +64,7 @@ def test_workers_times_threads_are_the_cores():
     assert ray.hydra.launcher.ray == {"init": {"address": None, "num_cpus": 6}, "remote": {"num_cpus": 2}}
     cluster = config_of("ray", {"ray": {"init": {"address": "auto"}, "remote": {}}})
     fit_workers(cluster, 2, None)
-    assert "num_cpus" not in cluster.hydra.launcher.ray.init
+    assert cluster.hydra.launcher.ray.init == {"address": "auto", "object_store_memory": None}
     assert fit_workers(config_of("basic", {}), 1, None) == 1
 
 
@@ -120,6 +120,21 @@ def test_a_launcher_stopped_by_hand_leaves_what_goes_on(tmp_path, here, launcher
     again = subprocess.run(line, cwd=tmp_path, env=WORKERS, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     assert again.stdout.splitlines()[-1] == "3 DONE"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("launcher", EXTRAS)
+def test_a_launcher_schedules_stacks(tmp_path, launcher):
+    """engine=stacked: one task a group, and yet a run a job, with the failures in their place."""
+    installed(launcher)
+    running = sweep(tmp_path, f"hydra/launcher={launcher}", "engine=stacked", "workers=1", "hydra.sweep.dir=runs/one")
+    out, err = running.communicate(timeout=400)
+    assert running.returncode == 1, err
+    assert out.splitlines()[-1] == "3 DONE, 3 FAILED"
+    results = [read(path) for path in (tmp_path / "runs").rglob("result.json")]
+    assert [result["engine"] for result in results] == ["stacked"] * 3
+    assert len(list((tmp_path / "runs").rglob("worker.json"))) == 1  # one task for all six jobs
+    assert len(set(statuses(tmp_path))) == 6
 
 
 def test_no_extra_replaces_torch():

@@ -3,6 +3,7 @@
 import itertools
 import os
 import re
+import shlex
 import signal
 import subprocess
 
@@ -11,11 +12,12 @@ import yaml
 from omegaconf import OmegaConf
 from test_cli import ENVIRONMENT, TRAIN, failing, on_a_terminal, screen, statuses
 
+from experiments.config import NOT_HASHED
 from experiments.sweep.compose import Composer
 from experiments.sweep.listing import job_overrides, left_out, plain_list
 from experiments.sweep.manifest import read_manifest
 from experiments.trainer import Trainer
-from runs import CONF, SHORT, command, compose, read, tree
+from runs import CONF, ROOT, SHORT, command, compose, read, tree
 
 
 def manifest(root):
@@ -156,6 +158,21 @@ hydra:
     assert both.err.startswith("error: optimizer.lr is set by the listed points already")
     none = command("experiment=pairs", "hydra.sweeper.points=[]", "strategy=ste", *SHORT, cwd=tmp_path, conf=conf)
     assert none.out.splitlines()[-1] == "1 DONE"
+
+
+def test_the_page_on_sweeps_is_true(tmp_path):
+    """Its preset and its first command, as far as a dry run goes; the keys that it says are in no hash."""
+    page = (ROOT / "docs/sweeps.md").read_text()
+    (listed,) = re.findall(r"```yaml\n# @package _global_\n(.*?)```", page, re.DOTALL)
+    answer = command("experiment=pairs", "dry_run=true", cwd=tmp_path, conf=preset(tmp_path, listed))
+    assert answer.code == 0, answer.err
+    assert "14 of 14 jobs to run" in answer.out  # 8 seeds x 2 points, less 2
+    first = re.search(r"```bash\npython train.py (.*)\n", page)[1]
+    answer = command(*shlex.split(first), "dry_run=true", cwd=tmp_path)
+    assert "32 of 32 jobs to run" in answer.out
+    said = re.search(r"less what changes no number of it: (.*)\. Two", page)[1]
+    assert set(re.findall(r"`(.*?)`", said)) == set(NOT_HASHED)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_the_manifest_lists_all_jobs_before_the_first_one_runs(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ from experiments.sweep.manifest import record
 from experiments.sweep.plan import Job, plan
 from experiments.sweep.preview import preview
 from experiments.sweep.report import outcomes, print_report
+from experiments.sweep.units import first_of_units, in_units
 from experiments.sweep.view import watching
 from experiments.sweep.workers import fit_workers, launcher_name
 from experiments.task import NotStarted
@@ -42,7 +43,8 @@ def conduct(sweeper: Any, arguments: list[str]) -> list[JobReturn]:
     stopped = True
     try:
         with watching(due, root):
-            for batch in _batches(due, launcher_name(config), at_a_time):
+            launched = first_of_units(sweeper, due, at_a_time) if due and in_units(config) else due
+            for batch in _batches(launched, launcher_name(config), at_a_time):
                 returns += _launch(sweeper, batch, errors)
         stopped = False
     finally:
@@ -54,7 +56,7 @@ def conduct(sweeper: Any, arguments: list[str]) -> list[JobReturn]:
 
 def _engine(sweeper: Any, due: Sequence[Job]) -> str:
     launcher = launcher_name(sweeper.config)
-    if launcher != "stacked":
+    if launcher != "stacked" and not in_units(sweeper.config):
         return f"single runs, hydra/launcher={launcher}"
     from experiments.stacked.launch import described
 
@@ -111,6 +113,8 @@ def _launch(sweeper: Any, jobs: Sequence[Job], errors: dict[Path, str]) -> list[
     for job, done in zip(jobs, returns, strict=True):
         if done.status == JobStatus.FAILED and not isinstance(done._return_value, NotStarted):
             errors[job.folder] = str(done._return_value)
+        elif isinstance(done._return_value, dict):  # of a unit: the errors of its jobs
+            errors.update(done._return_value)
     return returns
 
 

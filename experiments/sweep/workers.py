@@ -41,5 +41,7 @@ def fit_workers(config: DictConfig, threads: int, workers: int | None) -> int:
 
 def _fit_ray(ray: Any, threads: int, at_a_time: int) -> None:
     ray.remote.setdefault("num_cpus", threads)
-    if not ray.init.get("address"):  # a cluster of its own; one that is there already knows what it has
+    if ray.init.get("address"):
+        ray.init.setdefault("object_store_memory", None)  # the plugin would set it, which a running cluster refuses
+    else:
         ray.init.setdefault("num_cpus", threads * at_a_time)
