@@ -22,25 +22,25 @@ from experiments.stacked.trainer import StackedTrainer
 from runs import CONF, compose, lines, read, train, tree
 from surrogates import EmptyCell
 
-SMALL = ("precision=float64", "model.width=6", "max_steps=50", "eval_every=20", "log_every=5")
+SMALL = ("precision=float64", "model.width=8", "max_steps=50", "eval_every=20", "log_every=5")
 # Members of a group: what each overrides. Two of them share a seed.
 MEMBERS = (("seed=0",), ("seed=3", "optimizer.lr=0.03"), ("seed=0", "optimizer.weight_decay=0.01"))
 # T's end point is held away from 0, where a run doubles an error of one rounding in every step.
 GENTLE = ("strategy.final_temperature=0.6",)
 
 
-def group(folder, members, *common):
+def group(folder, members, *common, compiled=False):
     """Trains the members as one stack; their outcomes."""
     own = [(*common, *member) for member in members]
     requests = [
         Request(compose(*overrides), folder / f"stacked{i}", overrides=overrides) for i, overrides in enumerate(own)
     ]
-    return run_group(requests)
+    return run_group(requests, compiled)
 
 
-def assert_parity(folder, members, *common, within=1e-9):
+def assert_parity(folder, members, *common, within=1e-9, compiled=False):
     """Every number that is logged, and every weight, against runs that were alone."""
-    for i, ending in enumerate(group(folder, members, *common)):
+    for i, ending in enumerate(group(folder, members, *common, compiled=compiled)):
         if isinstance(ending, Exception):
             raise ending
         alone = train(folder / f"alone{i}", *common, *members[i])
@@ -122,6 +122,21 @@ def test_parity_of_what_has_a_state(tmp_path, mechanism):
     common, members = {**MECHANISMS, **FURTHER}[mechanism]
     steps = ("max_steps=20", "eval_every=10") if mechanism in MECHANISMS else ()
     assert_parity(tmp_path, members, *SMALL, *steps, *common)
+
+
+COMPILED = {
+    "ste": (("optimizer.clip_norm=0.3",), MEMBERS),
+    "adamw": (("optimizer=adamw", "strategy=subgradient"), MEMBERS),
+    "own_temperatures": (("strategy=smooth", "component=floor", *GENTLE), TEMPERATURES),
+    "over_a_dim": (("component=hard_gate", "strategy=ste", "optimizer.nesterov=true"), MEMBERS),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", COMPILED)
+def test_parity_of_a_compiled_step(tmp_path, case):
+    common, members = COMPILED[case]
+    assert_parity(tmp_path, members, *SMALL, *common, compiled=True)
 
 
 def test_a_member_has_all_that_a_run_has(tmp_path, capsys):

@@ -17,6 +17,7 @@ from torch import nn
 from experiments.build import build_model
 from experiments.config import NOT_HASHED, STACKABLE, Choices, ConfigError, choose, config_hash
 from experiments.identity import Identifier
+from experiments.stacked.compiled import obstacle as compiled_obstacle
 from experiments.stacked.obstacles import obstacle
 from experiments.tracking.flat_config import flatten
 
@@ -104,22 +105,18 @@ def _engine(choices: Choices, size: int, gain: float, together: float) -> tuple[
     stopped = obstacle(choices)
     if stopped:
         return "single", f"cannot be stacked: {stopped}"
+    against = compiled_obstacle(build_model(choices))
     if forced != "auto":
+        if forced == "compiled" and against:
+            return "stacked", f"engine={forced}, but the step cannot be compiled: {against}"
         return forced, f"engine={forced}"
     if settings.device == "cpu" and gain < WORTH:
         return "single", f"{size} as one stack would be only about {gain:.1f} x as fast"
     saved = settings.max_steps * together * (1 - COMPILED)
     words = f"{size} as one stack, about {gain:.0f} x as fast as one by one"
-    if saved > COMPILING and not noisy(choices):
+    if saved > COMPILING and not against:
         return "compiled", f"{words}, and compiled, since {settings.max_steps} steps repay that"
     return "stacked", words
-
-
-def noisy(choices: Choices) -> bool:
-    """Whether training draws noise, which a compiled step cannot."""
-    from surrogates import hard_layers
-
-    return any(layer.strategy.noisy(layer.op) for layer in hard_layers(build_model(choices)).values())
 
 
 def _milliseconds(choices: Choices) -> float:

@@ -30,11 +30,12 @@ class StackedOptimizer:
         self.device = next(iter(parameters.values())).device
         self.state: State = {}
         self.steps = 0
-        self.decay = self._each(lambda policy: policy.weight_decay)
+        self.decay = self._each([policy.weight_decay for policy in policies])
 
-    def _each(self, of: Any) -> Number:
-        values = [of(policy) for policy in self.policies]
-        return values[0] if len(set(values)) == 1 else torch.tensor(values, dtype=torch.float64, device=self.device)
+    def _each(self, values: Sequence[float]) -> Number:
+        if len(set(values)) == 1:
+            return float(values[0])
+        return torch.tensor(values, dtype=torch.float64, device=self.device)
 
     def rates(self, step: int, max_steps: int) -> list[float]:
         """Each replica's learning rate at optimizer step `step`, counted from 0."""
@@ -44,16 +45,20 @@ class StackedOptimizer:
                 known[policy] = policy.lr_at(step, max_steps) if policy.scheduled else policy.lr
         return [known[policy] for policy in self.policies]
 
-    @torch.no_grad()
-    def advance(self, rates: list[float]) -> None:
-        """One step with these learning rates; parameters without a gradient are left alone, as torch.optim does."""
+    def numbers(self, rates: Sequence[float]) -> dict[str, Number]:
+        """What the next step multiplies with: it is the `steps`-th from here on."""
         self.steps += 1
-        lr = rates[0] if len(set(rates)) == 1 else torch.tensor(rates, dtype=torch.float64, device=self.device)
+        return {"lr": self._each(rates), "decay": self.decay}
+
+    @torch.no_grad()
+    def advance(self, rates: Sequence[float]) -> None:
+        """One step with these learning rates; parameters without a gradient are left alone, as torch.optim does."""
+        numbers = self.numbers(rates)
         for name, parameter in self.parameters.items():
             if parameter.grad is not None:
-                self.update(parameter, parameter.grad, self.state.setdefault(name, {}), lr)
+                self.update(parameter, parameter.grad, self.state.setdefault(name, {}), numbers)
 
-    def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], lr: Number) -> None:
+    def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], numbers: Mapping[str, Number]) -> None:
         """One parameter's step, in place."""
         raise NotImplementedError
 
@@ -82,20 +87,24 @@ class StackedSGD(StackedOptimizer):
 
     def __init__(self, policies: Sequence[SGD], parameters: Mapping[str, torch.nn.Parameter]) -> None:
         super().__init__(policies, parameters)
-        self.momentum = self._each(lambda policy: policy.momentum)
+        self.momentum = self._each([policy.momentum for policy in policies])
         self.nesterov = policies[0].nesterov
 
-    def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], lr: Number) -> None:
+    def numbers(self, rates: Sequence[float]) -> dict[str, Number]:
+        """With the momentum."""
+        return {**super().numbers(rates), "momentum": self.momentum}
+
+    def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], numbers: Mapping[str, Number]) -> None:
         """One parameter's step, in place."""
         if not _is_zero(self.decay):
-            gradient = add(gradient.clone(), self.decay, p)
+            gradient = add(gradient.clone(), numbers["decay"], p)
         if not _is_zero(self.momentum):
             if "momentum_buffer" in state:
-                velocity = add(scale(state["momentum_buffer"], self.momentum), 1.0, gradient)
+                velocity = add(scale(state["momentum_buffer"], numbers["momentum"]), 1.0, gradient)
             else:
                 velocity = state["momentum_buffer"] = gradient.clone()
-            gradient = add(gradient.clone(), self.momentum, velocity) if self.nesterov else velocity
-        add(p, -lr, gradient)
+            gradient = add(gradient.clone(), numbers["momentum"], velocity) if self.nesterov else velocity
+        add(p, -numbers["lr"], gradient)
 
 
 class StackedAdam(StackedOptimizer):
@@ -103,23 +112,29 @@ class StackedAdam(StackedOptimizer):
 
     decoupled = False
 
-    def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], lr: Number) -> None:
+    def numbers(self, rates: Sequence[float]) -> dict[str, Number]:
+        """With the corrections of the running means' bias."""
+        policy: Any = self.policies[0]
+        numbers = super().numbers(rates)
+        size = numbers["lr"] / (1 - policy.beta1**self.steps)
+        return {**numbers, "size": size, "bias": math.sqrt(1 - policy.beta2**self.steps)}
+
+    def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], numbers: Mapping[str, Number]) -> None:
         """One parameter's step, in place."""
         policy: Any = self.policies[0]
         if not state:
             state["step"] = torch.zeros(len(p))
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
         state["step"] += 1
-        t = int(state["step"][0])
         if not _is_zero(self.decay):
             if self.decoupled:
-                scale(p, 1 - lr * self.decay)
+                scale(p, 1 - numbers["lr"] * numbers["decay"])
             else:
-                gradient = add(gradient.clone(), self.decay, p)
+                gradient = add(gradient.clone(), numbers["decay"], p)
         state["exp_avg"].lerp_(gradient, 1 - policy.beta1)
         state["exp_avg_sq"].mul_(policy.beta2).addcmul_(gradient, gradient, value=1 - policy.beta2)
-        root = state["exp_avg_sq"].sqrt().div_(math.sqrt(1 - policy.beta2**t)).add_(policy.eps)
-        add(p, -lr / (1 - policy.beta1**t), state["exp_avg"] / root)
+        root = scale(state["exp_avg_sq"].sqrt(), 1 / numbers["bias"]).add_(policy.eps)
+        add(p, -numbers["size"], state["exp_avg"] / root)
 
 
 class StackedAdamW(StackedAdam):
@@ -144,7 +159,7 @@ def scale(y: Tensor, a: Number) -> Tensor:
 
 
 def _along(a: Tensor, x: Tensor) -> Tensor:
-    return a.to(x.dtype).view(-1, *(1 for _ in x.shape[1:]))
+    return a.to(x.dtype).view(-1, *(1 for _ in x.shape[1:])) if a.dim() else a.to(x.dtype)
 
 
 def _is_zero(a: Number) -> bool:

@@ -117,10 +117,9 @@ class _Tap(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, dims: Any, x: Tensor, keep: Any) -> tuple[Tensor, int]:
-        together = x.movedim(dims[0], 0)
-        together = together.view_as(together)
+        together = x if dims[0] == 0 else x.movedim(dims[0], 0)
         keep(together)
-        return together, 0
+        return together.view_as(together), 0
 
 
 def hard_outputs(model: nn.Module, x: Tensor, replicas: int) -> dict[str, Tensor]:

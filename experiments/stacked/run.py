@@ -52,7 +52,7 @@ def run_group(requests: Sequence[Request], compiled: bool = False) -> list[Endin
     with ExitStack() as held:
         members = _members(requests, endings, held)
         for together in _by_step(members):
-            endings.update(_train(together))
+            endings.update(_train(together, compiled))
     return [endings[number] for number in range(len(requests))]
 
 
@@ -92,7 +92,7 @@ def _steps(member: Member) -> list[int]:
     return [int(state["trainer"]["step"]) for state in member.states] or [0]
 
 
-def _train(members: Sequence[Member]) -> dict[int, Ending]:
+def _train(members: Sequence[Member], compiled: bool) -> dict[int, Ending]:
     settings = members[0].choices.settings
     loaded = load_data(members[0].choices.data)
     data = loaded.to(settings.device, floating(settings))
@@ -103,7 +103,7 @@ def _train(members: Sequence[Member]) -> dict[int, Ending]:
         for member in members:
             state = member.states[0] if member.states else None
             member.record = open_record(member.request, member.folder, member.plain, environ, state)
-        session = _session(members, data, endings)
+        session = _session(members, data, endings, compiled)
         session.train()
         for index, result in session.results.items():
             endings[members[index].number] = _done(members[index], result)
@@ -116,9 +116,11 @@ def _train(members: Sequence[Member]) -> dict[int, Ending]:
     return endings
 
 
-def _session(members: Sequence[Member], data: Dataset, endings: dict[int, Ending]) -> StackedSession:
+def _session(members: Sequence[Member], data: Dataset, endings: dict[int, Ending], compiled: bool) -> StackedSession:
     """Stacks the models as each would begin alone, or goes on from the checkpoints."""
-    trainer = StackedTrainer([member.model for member in members], [member.choices for member in members], data)
+    trainer = StackedTrainer(
+        [member.model for member in members], [member.choices for member in members], data, compiled
+    )
     records = [member.record for member in members if member.record is not None]
     steps = trainer.settings.max_steps
     lines = [Progress(title(member.plain), steps, trainer.step, member.folder) for member in members]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
+import logging
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from experiments.config import Choices
@@ -18,6 +18,7 @@ from experiments.data.dataset import Dataset
 from experiments.gradients import GradientRecord, present_gradients, total
 from experiments.nonfinite import LARGEST, diagnosis
 from experiments.parameter_names import trained
+from experiments.stacked.compiled import CompiledStep, clip_factor, cross_entropy
 from experiments.stacked.interval import StackedInterval
 from experiments.stacked.layers import stack
 from experiments.stacked.optimizers import KINDS, StackedOptimizer
@@ -26,16 +27,20 @@ from experiments.trainer import shares_done, training_batches
 from surrogates import anneal, calibrate, key_noise
 
 Values = dict[str, float]
+_log = logging.getLogger(__name__)
 
 
 class StackedTrainer:
     """Trains a stack step by step; each replica sees the weights, batches and noise of a run of its own.
 
     The models are at their first weights; `template` is a copy of one, in which a single replica can be looked at.
-    `diverged` says why a replica is out; its numbers touch no other's, so it stays in the stack.
+    `diverged` says why a replica is out; its numbers touch no other's, so it stays in the stack. With `compiles` full
+    batches between logged steps go through `CompiledStep`.
     """
 
-    def __init__(self, models: Sequence[nn.Module], choices: Sequence[Choices], data: Dataset) -> None:
+    def __init__(
+        self, models: Sequence[nn.Module], choices: Sequence[Choices], data: Dataset, compiles: bool = False
+    ) -> None:
         settings = [own.settings for own in choices]
         self.settings, self.seeds, self.data = settings[0], [own.seed for own in settings], data
         self.replicas = len(models)
@@ -53,6 +58,8 @@ class StackedTrainer:
         self.noisy = any(layer.strategy.noisy(layer.op) for layer in self.probe.layers.values())
         self.key = torch.tensor(self.seeds)
         self.interval = StackedInterval(self.settings.device, self.replicas)
+        self.compiles = compiles
+        self._compiled: CompiledStep | None = None
         self.step = 0
         self.diverged: dict[int, str] = {}
 
@@ -65,26 +72,45 @@ class StackedTrainer:
         rates = self.optimizer.rates(self.step - 1, self.settings.max_steps)
         x, y = self.batch(self.step)
         logs = self.step % self.settings.log_every == 0 or self.step in (1, self.settings.max_steps)
+        if self.compiles and not logs and len(y) == self.replicas * self.settings.batch_size:
+            self._advance_compiled(x, y, rates)
+            return None
+        norms = self._advance_eagerly(x, y, rates, logs)
+        return self._measure(norms, rates, x) if logs else None
+
+    def _advance_compiled(self, x: Tensor, y: Tensor, rates: list[float]) -> None:
+        if self._compiled is None:
+            reached = set(self.parameters) - self.records[0].missing
+            self._compiled = CompiledStep(self.model, self.optimizer, reached, self.clip_norm, self.replicas)
+        try:
+            losses, clipped = self._compiled(x, y, rates)
+        except Exception as error:  # whatever the compiler says; nothing has been changed yet
+            _log.warning("the step cannot be compiled, going on without: %s", str(error).strip().partition("\n")[0])
+            self.compiles, self.optimizer.steps = False, self.step - 1
+            self._advance_eagerly(x, y, rates, False)
+            return
+        self.interval.add(losses, self.settings.batch_size)
+        if clipped is not None:
+            self.interval.clipped.append(clipped)
+
+    def _advance_eagerly(self, x: Tensor, y: Tensor, rates: list[float], logs: bool) -> dict[str, Tensor]:
+        """Gives the gradients' norms before clipping, if anything needs them."""
         with self.probe.watching() if logs else nullcontext():
-            losses = self.losses(x, y)
+            losses = cross_entropy(self.model(x), y, self.replicas)
         for parameter in self.parameters.values():
             parameter.grad = None
         torch.autograd.backward(losses.sum())
         self.interval.add(losses, len(y) // self.replicas)
         norms = self._norms(present_gradients(self.parameters)) if logs or self.clip_norm is not None else {}
         if self.clip_norm is not None:
-            self._clip(torch.stack(list(norms.values())))
+            self._clip(torch.stack(list(norms.values())), self.clip_norm)
         self.optimizer.advance(rates)
-        return self._measure(norms, rates, x) if logs else None
+        return norms
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """The samples of optimizer step `step`, counted from 1, of all replicas, folded."""
         index = {seed: batches[step - 1] for seed, batches in self.batches.items()}
         return self.data.train.batch(torch.cat([index[seed] for seed in self.seeds]))
-
-    def losses(self, x: Tensor, y: Tensor) -> Tensor:
-        """The mean cross-entropy (R,) of each replica on its own samples."""
-        return F.cross_entropy(self.model(x), y, reduction="none").view(self.replicas, -1).mean(1)
 
     def _norms(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         return {
@@ -94,15 +120,12 @@ class StackedTrainer:
             for name, tensor in tensors.items()
         }
 
-    def _clip(self, norms: Tensor) -> None:
-        """Scales each replica's gradients to a norm of at most the limit; where it is not finite, none is touched."""
-        assert self.clip_norm is not None
-        norm = torch.linalg.vector_norm(norms, dim=0)
-        norm = torch.where(norm.isfinite(), norm, 0.0)
-        factor = (self.clip_norm / (norm + 1e-6)).clamp(max=1.0)
+    def _clip(self, norms: Tensor, limit: float) -> None:
+        """Scales each replica's gradients to a norm of at most the limit."""
+        factor, clipped = clip_factor(norms, limit)
         for gradient in present_gradients(self.parameters).values():
             gradient.mul_(factor.to(gradient.dtype).view(-1, *(1 for _ in gradient.shape[1:])))
-        self.interval.clipped.append((norm > self.clip_norm).float())
+        self.interval.clipped.append(clipped)
 
     def _measure(self, gradients: dict[str, Tensor], rates: list[float], x: Tensor) -> list[Values]:
         tags, layers = self.probe.measure()
