@@ -87,7 +87,8 @@ def main() -> None:
 
 def _words(sweep: Sweep, width: int) -> str:
     names = sweep.strategies.count(",") + 1
-    return f"width {width}, {names} x {sweep.seeds} runs of {sweep.steps} steps, {sweep.seeds} replicas a group over all workers"
+    size = f"{names} x {sweep.seeds} runs of {sweep.steps} steps"
+    return f"width {width}, {size}, {sweep.seeds} replicas a group over all workers"
 
 
 def own(sweep: Sweep, width: int, launcher: str, cache: str) -> Callable[[], float]:

@@ -92,7 +92,8 @@ def test_parity(tmp_path, cell):
         stopped = obstacle(choices)
         if stopped:
             pytest.skip(stopped)
-        return assert_parity(tmp_path, MEMBERS, *SMALL, *cell, f"model={model}")
+        # At the default rate of 0.1 some cells double an error of one rounding in every step, alone as in a stack.
+        return assert_parity(tmp_path, MEMBERS, *SMALL, *cell, f"model={model}", "optimizer.lr=0.02")
     pytest.skip(str(reason))
 
 
