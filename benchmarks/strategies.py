@@ -3,7 +3,8 @@
 The learning rate of every cell is chosen on validation accuracy and on seeds that are not reported, from one grid; a
 best value at the grid's edge extends the grid. Reported: test accuracy of the checkpoint that was best on validation
 data, as mean and 95 % t interval over the reported seeds; the difference to the row's best strategy is paired by seed.
-Runs that are already there are not run again.
+Runs that are already there are not run again. The table is that of the comparison, which chooses the rates once more:
+`python -m experiments.compare runs/strategies --baseline best --readme FILE` makes it from the runs alone.
 
 Usage: python benchmarks/strategies.py [--workers 2] [--markdown FILE]
 """
@@ -17,10 +18,11 @@ import multiprocessing
 import os
 import sys
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+RUNS = ROOT / "runs" / "strategies"
 sys.path.insert(0, str(ROOT))
 
 COMPONENTS = ("quantized_activation", "hard_max", "hard_gate", "floor", "binary", "relu")
@@ -32,7 +34,7 @@ Cell = tuple[str, str]
 
 
 def train(job: tuple[str, str, float, int]) -> tuple[tuple[str, str, float, int], Any]:
-    """Validation and test accuracy of one job, None where the cell does not exist; a diverged run is at chance."""
+    """Validation accuracy of one job, None where the cell does not exist; a diverged run is at chance."""
     from hydra import compose, initialize_config_dir
 
     from experiments.cli import VERSION_BASE
@@ -44,7 +46,7 @@ def train(job: tuple[str, str, float, int]) -> tuple[tuple[str, str, float, int]
     component, strategy, rate, seed = job
     register_resolvers()
     overrides = [*COMMON, f"component={component}", f"strategy={strategy}", f"optimizer.lr={rate}", f"seed={seed}"]
-    folder = ROOT / "runs" / "strategies" / component / strategy / f"lr={rate:g}" / f"seed={seed}"
+    folder = RUNS / component / strategy / f"lr={rate:g}" / f"seed={seed}"
     with initialize_config_dir(str(ROOT / "conf"), version_base=VERSION_BASE):
         config = compose("config", overrides)
     with contextlib.redirect_stdout(io.StringIO()):
@@ -57,14 +59,8 @@ def train(job: tuple[str, str, float, int]) -> tuple[tuple[str, str, float, int]
     if status == "NOT_APPLICABLE":
         return job, None
     if result is None:
-        return job, (0.1, 0.1, 0)
-    return job, (result["best"]["accuracy/val"], result["best"]["accuracy/test"], _parameters(folder))
-
-
-def _parameters(folder: Path) -> int:
-    from experiments import load
-
-    return sum(parameter.numel() for parameter in load(folder).parameters())
+        return job, 0.1
+    return job, result["best"]["accuracy/val"]
 
 
 def choose_rates(pool: Any, cells: list[Cell]) -> tuple[dict[Cell, float], dict[Cell, list[float]]]:
@@ -78,7 +74,7 @@ def choose_rates(pool: Any, cells: list[Cell]) -> tuple[dict[Cell, float], dict[
             if score is None:
                 scores.pop((component, strategy), None)
                 continue
-            found.setdefault((component, strategy, rate), []).append(score[0])
+            found.setdefault((component, strategy, rate), []).append(score)
         for (component, strategy, rate), values in found.items():
             scores[component, strategy][rate] = mean(values)
         pending = {}
@@ -91,43 +87,11 @@ def choose_rates(pool: Any, cells: list[Cell]) -> tuple[dict[Cell, float], dict[
     return {c: max(s, key=lambda r: s[r]) for c, s in scores.items()}, {c: sorted(s) for c, s in scores.items()}
 
 
-def interval(values: list[float]) -> tuple[float, float]:
-    """Mean and half-width of the 95 % t interval."""
-    from scipy.stats import t
-
-    return mean(values), float(t.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
-
-
-def report(rates: dict[Cell, float], tests: dict[Cell, list[float]], sizes: dict[str, int]) -> str:
-    """The table in Markdown, with the paired differences to each row's best strategy below."""
-    lines = ["| component (parameters) | " + " | ".join(STRATEGIES) + " |", "|---|" + "---|" * len(STRATEGIES)]
-    for component in COMPONENTS:
-        row = [f"`{component}` ({sizes[component]:,})"]
-        for strategy in STRATEGIES:
-            if (component, strategy) not in tests:
-                row.append("n/a")
-                continue
-            middle, half = interval(tests[component, strategy])
-            row.append(f"{100 * middle:.1f} ± {100 * half:.1f} (lr {rates[component, strategy]:g})")
-        lines.append("| " + " | ".join(row) + " |")
-    lines += ["", "Paired difference to the best strategy of the row, in points, with its 95 % interval:", ""]
-    for component in COMPONENTS:
-        present = [s for s in STRATEGIES if (component, s) in tests]
-        if len(present) < 2:
-            continue
-        best = max(present, key=lambda s: mean(tests[component, s]))
-        parts = []
-        for strategy in present:
-            if strategy == best:
-                continue
-            pairs = zip(tests[component, strategy], tests[component, best], strict=True)
-            middle, half = interval([100 * (a - b) for a, b in pairs])
-            parts.append(f"{strategy} {middle:+.1f} [{middle - half:+.1f}, {middle + half:+.1f}]")
-        lines.append(f"- `{component}`, best {best}: " + "; ".join(parts))
-    return "\n".join(lines)
-
-
 def main() -> None:
+    from experiments.compare import markdown
+    from experiments.compare.comparing import Question
+    from experiments.compare.report import make
+
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--markdown", type=Path, help="also write the table to this file")
@@ -136,10 +100,9 @@ def main() -> None:
     with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
         rates, grids = choose_rates(pool, cells)
         jobs = [(*cell, rate, seed) for cell, rate in rates.items() for seed in REPORTED]
-        results = dict(pool.imap_unordered(train, jobs))
-    tests = {cell: [results[(*cell, rates[cell], seed)][1] for seed in REPORTED] for cell in rates}
-    sizes = {cell[0]: results[(*cell, rates[cell], REPORTED[0])][2] for cell in rates}
-    text = report(rates, tests, sizes)
+        for _ in pool.imap_unordered(train, jobs):
+            pass
+    text = markdown.readme(make([RUNS], Question(baseline="best")))
     print(text)
     for cell, grid in sorted(grids.items()):
         if grid != sorted(RATES):
