@@ -122,6 +122,7 @@ READINGS = [
     ("threshold", "smooth", "F((x - t) / T)"),
     ("trunc", "rewrite", "relu(x - 1/2) - relu(-x - 1/2)"),
     ("trunc", "rewrite_dither", "relu(x - U(0, 1)) - relu(-x - U(0, 1))"),
+    ("compare", "smooth", "F((a - b) / T)"),
     ("floor", "rewrite", "clamp(x - step/2, low, high)"),
     ("floor", "rewrite_dither", "clamp(x - step U(0, 1), low, high)"),
     ("ceil", "rewrite", "clamp(x + step/2, low, high)"),
