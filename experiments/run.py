@@ -24,7 +24,7 @@ from experiments.summary import closing_table
 from experiments.tracking import checkpoint
 from experiments.tracking.environment import environment
 from experiments.tracking.metrics import MetricsLog
-from experiments.tracking.run_errors import FolderError, RunOver
+from experiments.tracking.run_errors import FolderError, RunOver, is_storage, storage_fault
 from experiments.tracking.run_folder import RunFolder, find_cut_off
 from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, is_cut_off
 from experiments.tracking.strict_json import write_json
@@ -107,9 +107,9 @@ def _work(
         with torch.autograd.set_detect_anomaly(settings.detect_anomaly):
             result = session.train(title(plain))
         record.close(success=True)
+        folder.write_status(DONE)
     except BaseException as error:
         return broken_off(folder, record, error)
-    folder.write_status(DONE)
     folder.say(closing_table(result, folder.path))
     return Outcome(folder.path, DONE, result)
 
@@ -120,17 +120,32 @@ def title(plain: Mapping[str, Any]) -> str:
 
 
 def broken_off(folder: RunFolder, record: Record | None, error: BaseException) -> Outcome:
-    """Closes the files of a run that an error ended; the outcome of a divergence, else the error itself is raised."""
-    interrupted = isinstance(error, KeyboardInterrupt | Pruned)  # Interrupted, or a signal outside the training loop
+    """Closes the files of a run that an error ended, as far as they can be written.
+
+    The outcome of a divergence, or of a disk that takes no more; else the error itself is raised.
+    """
+    no_room = is_storage(error)
+    interrupted = no_room or isinstance(error, KeyboardInterrupt | Pruned)  # or a signal outside the training loop
     if record is not None:
-        record.close(success=None if interrupted else False)
-    told = interrupted or isinstance(error, Diverged)
-    reason = (str(error) or "stopped by SIGINT") if told else "".join(traceback.format_exception(error))
+        with suppress(OSError):
+            record.close(success=None if interrupted else False)
+    reason = _words(folder, error)
     folder.say(reason, echo=False)
-    folder.write_status(INTERRUPTED if interrupted else FAILED, reason)
-    if isinstance(error, Diverged):
-        return Outcome(folder.path, FAILED, reason=reason)
+    status = INTERRUPTED if interrupted else FAILED
+    with suppress(OSError):  # it stays RUNNING without a lock: cut off
+        folder.write_status(status, reason)
+    if no_room or isinstance(error, Diverged):
+        return Outcome(folder.path, status, reason=reason)
     raise error
+
+
+def _words(folder: RunFolder, error: BaseException) -> str:
+    """What `status.json` says of an error: its message where it is meant for the user, else its trace."""
+    if isinstance(error, OSError) and is_storage(error):
+        return storage_fault(folder.path, error)
+    if isinstance(error, KeyboardInterrupt | Pruned | Diverged):
+        return str(error) or "stopped by SIGINT"
+    return "".join(traceback.format_exception(error))
 
 
 def claim(request: Request, choices: Choices, plain: dict[str, Any]) -> RunFolder:

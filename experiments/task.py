@@ -20,7 +20,7 @@ from experiments.hyperparameters import group_keys
 from experiments.naming import register_resolvers
 from experiments.tracking.checkpoint import CheckpointError
 from experiments.tracking.run_errors import FolderError
-from experiments.tracking.run_status import DONE, FAILED, NOT_APPLICABLE
+from experiments.tracking.run_status import DONE, NOT_APPLICABLE
 
 UserError = (ConfigError, DataError, FolderError, CheckpointError)
 
@@ -97,9 +97,9 @@ class Task:
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
         else:
-            if outcome.status != FAILED:
+            if outcome.status in (DONE, NOT_APPLICABLE):
                 return objective(outcome.result)
-            reason = outcome.reason or FAILED
+            reason = outcome.reason or outcome.status
         if config.on_error == "stop":
             stopped.touch()
         raise JobFailed(reason)
@@ -111,8 +111,8 @@ class Task:
         for request, ending in zip(requests, run_group(requests, compiled), strict=True):
             if isinstance(ending, Exception):
                 errors[request.folder] = str(ending) or type(ending).__name__
-            elif ending.status == FAILED:
-                errors[request.folder] = ending.reason or FAILED
+            elif ending.status not in (DONE, NOT_APPLICABLE):
+                errors[request.folder] = ending.reason or ending.status
         if errors and stopped is not None:
             stopped.touch()
         return errors

@@ -17,7 +17,7 @@ from experiments.stacked.run import run_group
 from experiments.stacked.workers import work
 from experiments.sweep.workers import cores
 from experiments.task import JobFailed, NotStarted, objective
-from experiments.tracking.run_status import FAILED
+from experiments.tracking.run_status import DONE, NOT_APPLICABLE
 
 Ended = tuple[Any, bool]  # what a job returned or raised, and whether it failed
 
@@ -106,6 +106,6 @@ def _together(launcher: Any, jobs: Sequence[Job], unit: Unit) -> list[Ended]:
 def _result(ending: Outcome | Exception) -> Ended:
     if isinstance(ending, Exception):
         return JobFailed(str(ending) or type(ending).__name__), True
-    if ending.status == FAILED:
-        return JobFailed(ending.reason or FAILED), True
+    if ending.status not in (DONE, NOT_APPLICABLE):
+        return JobFailed(ending.reason or ending.status), True
     return objective(ending.result), False

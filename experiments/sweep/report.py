@@ -51,7 +51,8 @@ def _outcome(job: Job, error: str | None) -> Ended:
     if now == RUNNING:
         return Ended(job, RUNNING, "another process is at it")
     if now == INTERRUPTED:
-        return Ended(job, INTERRUPTED, last or "its process ended; the same command goes on from its checkpoint")
+        ended = "its process ended; the same command goes on from its checkpoint"
+        return Ended(job, INTERRUPTED, last or error or ended)
     return Ended(job, FAILED, error) if error and now == DONE else Ended(job, now, last)
 
 

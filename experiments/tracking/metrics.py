@@ -47,8 +47,14 @@ class MetricsLog:
                 self._skip(step, tag, value)
             else:
                 record[tag] = converted
-        self._file.write(f"{encode(record)}\n".encode())
+        self._append(f"{encode(record)}\n".encode())
         self._last_step = step
+
+    def _append(self, line: bytes) -> None:
+        """Writes all of a line: a disk about to be full takes a part of it and reports no error."""
+        rest = memoryview(line)
+        while rest:
+            rest = rest[self._file.write(rest) :]
 
     def sync(self) -> None:
         """Put all lines on the disk itself; call it before a checkpoint is published."""

@@ -1,4 +1,8 @@
-"""Why a run folder cannot be had; each message says what would be right."""
+"""Why a run folder cannot be had or written to; each message says what would be right."""
+
+import os
+import sys
+from pathlib import Path
 
 
 class FolderError(Exception):
@@ -23,3 +27,33 @@ class RunOver(FolderError):
     def __init__(self, message: str, status: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+def reason(error: OSError) -> str:
+    """The system's words for what went wrong with a file."""
+    return error.strerror or type(error).__name__
+
+
+def is_storage(error: BaseException) -> bool:
+    """Whether a file could not be written, rather than a reader of the output gone."""
+    return isinstance(error, OSError) and not isinstance(error, BrokenPipeError)
+
+
+def storage_fault(folder: Path, error: OSError) -> str:
+    """What a run says that could not write one of its files, and how it goes on."""
+    where = error.filename if isinstance(error.filename, str | os.PathLike) else folder
+    return (
+        f"stopped: {os.fspath(where)} cannot be written ({reason(error)}). What was saved before is intact; "
+        "once that is mended, the same command goes on from there"
+    )
+
+
+def refuse_other_encoding(path: Path) -> None:
+    """Raises FolderError for a path that is no text: the locale takes its letters for something else."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise FolderError(
+            f"{str(path)!a} has letters that this locale ({sys.getfilesystemencoding()}) does not know; "
+            "set PYTHONUTF8=1, or choose another hydra.run.dir"
+        ) from None

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from filelock import FileLock, Timeout
 from experiments.tracking.run_earlier import earlier_run, refuse_other_config, refuse_unless_resumable, remove_run
 from experiments.tracking.run_errors import FolderError as FolderError
 from experiments.tracking.run_errors import FolderInUse as FolderInUse
+from experiments.tracking.run_errors import reason, refuse_other_encoding
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import FAILED, RUNNING, STATUSES, timestamp
 from experiments.tracking.run_status import find_cut_off as find_cut_off
@@ -63,6 +65,10 @@ class RunFolder(RunPaths):
                     folder._go_on(earlier)
             folder.write_status(RUNNING)
             return folder
+        except OSError as error:
+            folder._give_up()
+            fault = f"cannot be used ({reason(error)})"
+            raise FolderError(f"{folder.path} {fault}; choose another hydra.run.dir") from error
         except BaseException:
             folder._give_up()
             raise
@@ -88,8 +94,8 @@ class RunFolder(RunPaths):
         write_json(self.status, {**record, **more})
 
     def say(self, text: str, echo: bool = True) -> None:
-        """Adds lines to `train.log` and, with `echo`, prints them unless the run is `quiet`."""
-        with open(self.log, "a", encoding="utf-8") as file:
+        """Adds lines to `train.log`, if there is room, and, with `echo`, prints them unless the run is `quiet`."""
+        with suppress(OSError), open(self.log, "a", encoding="utf-8") as file:
             print(text, file=file)
         if echo and not self.quiet:
             print(text, flush=True)
@@ -105,6 +111,7 @@ class RunFolder(RunPaths):
         self.release()
 
     def _take_lock(self) -> None:
+        refuse_other_encoding(self.path)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock_is_new = not self.lock.exists()
@@ -112,8 +119,8 @@ class RunFolder(RunPaths):
         except Timeout as error:
             raise FolderInUse(f"{self.path} is in use by a live run; wait, or choose another hydra.run.dir") from error
         except OSError as error:
-            reason = f"cannot be made or locked ({error.strerror})"
-            raise FolderError(f"{self.path} {reason}; choose another hydra.run.dir") from error
+            fault = f"cannot be made or locked ({reason(error)})"
+            raise FolderError(f"{self.path} {fault}; choose another hydra.run.dir") from error
 
     def _give_up(self) -> None:
         if self._lock_is_new and not self.status.exists():  # leave no trace in somebody else's folder
