@@ -12,6 +12,7 @@ import math
 import pkgutil
 import typing
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 
@@ -57,6 +58,7 @@ FURTHER_INSTANCES: dict[str, list[dict[str, object]]] = {
 # Where the inputs after the first have another shape: what draws them, from the first one's shape and a stream.
 COMPANIONS: dict[str, Callable[[tuple[int, ...], torch.Generator], list[Tensor]]] = {
     "Lookup": lambda shape, stream: [torch.randn(5, generator=stream, dtype=torch.float64)],
+    "VectorQuantize": lambda shape, stream: [torch.randn((7, *shape[-1:]), generator=stream, dtype=torch.float64)],
 }
 # Which outputs depend on the marked inputs, where neither the same place, nor the same row, nor all is the answer.
 TOUCHED: dict[str, Callable[[Op, list[Tensor]], Tensor]] = {}
@@ -64,9 +66,10 @@ TOUCHED: dict[str, Callable[[Op, list[Tensor]], Tensor]] = {}
 REACHED: dict[str, Callable[[Op, Tensor], Tensor]] = {
     "Rank": lambda op, x: x.isinf(),
     "Permutation": lambda op, x: over_ranks(op, x),
+    "VectorQuantize": lambda op, x: x.isinf().any(-1, keepdim=True).expand_as(x),
     "Histogram": lambda op, x: over_rows(op, x.isinf().all(op.dim, keepdim=True), op.hard(x)),
 }
-ANSWERS_AN_EMPTY_ROW = {"Histogram", "Permutation", "Rank", "Sort"}
+ANSWERS_AN_EMPTY_ROW = {"Histogram", "Permutation", "Rank", "Sort", "VectorQuantize"}
 HALF = (torch.bfloat16, torch.float16)
 FULL = (torch.float64, torch.float32)
 
@@ -134,6 +137,26 @@ class Cell:
             return self(*x, **kwargs)
         finally:
             module.graft = original
+
+
+@contextmanager
+def constants_held(op: Op) -> Iterator[None]:
+    """What a proxy of the op takes as constants (by `detached`) stays at its value in the first call in the block."""
+    module = importlib.import_module(type(op).__module__)
+    if not hasattr(module, "detached"):
+        yield
+        return
+    original, first = module.detached, []
+
+    def held(x: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        first.append(original(x))
+        return first[0]
+
+    module.detached = held
+    try:
+        yield
+    finally:
+        module.detached = original
 
 
 def literals(annotation: object) -> list[object]:

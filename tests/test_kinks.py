@@ -41,6 +41,7 @@ from surrogates.ops.threshold import Threshold
 from surrogates.ops.top_k import TopK
 from surrogates.ops.top_k_mask import TopKMask
 from surrogates.ops.trunc import Trunc
+from surrogates.ops.vector_quantize import VectorQuantize
 from surrogates.ops.where import Where
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
@@ -51,6 +52,8 @@ torch.set_num_threads(1)
 
 STE, IDENTITY, CLIPPED = StraightThrough(), StraightThrough(carrier="identity"), StraightThrough(carrier="clipped")
 MINIMUM_NORM, LEFT, RIGHT, FIRST = (Subgradient(rule=rule) for rule in ("minimum_norm", "left", "right", "first"))
+ROTATION = StraightThrough(form="rotation")
+BETWEEN, CODES = [[0.0, 5.0], [0.0, 0.0]], [[1.0, 0.0], [-1.0, 0.0]]
 UP, DOWN = 1 + 2.0**-20, 1 - 2.0**-20  # just outside and just inside 1
 
 # op, strategy, inputs, derivative of the sum of the outputs by the inputs
@@ -180,6 +183,11 @@ TABLE: list[tuple[Op, Strategy, list, list]] = [
     (Lookup(), STE, [[1.0, 9.0, -9.0], [5.0, 6.0, 7.0]], [[1, 1, 1], [1, 1, 1]]),
     (Lookup(), Rewrite(), [[0.5, 1.5, 2.5], [5.0, 6.0, 8.0]], [[1, 2, 2], [1, 1, 1]]),  # middles: the cell to the right
     (Lookup(), Rewrite(), [[0.25, 2.75, 9.0], [5.0, 6.0, 8.0]], [[0, 0, 0], [1, 0, 2]]),
+    # two vectors as near to one code as to the other: both take the first
+    (VectorQuantize(), MINIMUM_NORM, [BETWEEN, CODES], [[[0, 0], [0, 0]], [[2, 2], [0, 0]]]),
+    (VectorQuantize(), STE, [BETWEEN, CODES], [[[1, 1], [1, 1]], [[2, 2], [0, 0]]]),
+    (VectorQuantize(), ROTATION, [BETWEEN, CODES], [[[-0.2, 0.2], [1, 1]], [[2, 2], [0, 0]]]),  # a quarter turn, / 5
+    (VectorQuantize(), Smooth(), [BETWEEN, CODES], [[[1, 0], [1, 0]], [[0, 3.5], [0, -1.5]]]),
     (Ceil(), MINIMUM_NORM, [0.0, 1.0, 0.5], [0, 0, 0]),
     (Ceil(), STE, [0.0, 1.0, 0.5], [1, 1, 1]),
     (Ceil(0.5, -1.0, 1.0), STE, [-1.0, 1.0, 3.0, -3.0], [1, 1, 1, 1]),
@@ -222,7 +230,7 @@ def test_the_table(dtype: torch.dtype) -> None:
         assert len(got) == len(want), (op, strategy)
         for g, w in zip(got, want, strict=True):
             torch.testing.assert_close(g, w, msg=f"{op} {strategy}: got {g.tolist()}, stated {w.tolist()}")
-    assert len(TABLE) >= 133
+    assert len(TABLE) >= 137
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, *HALF], ids=str)

@@ -1,0 +1,71 @@
+"""Activations replaced, a few at a time, by codes of a learned codebook."""
+
+import torch
+from torch import Tensor, nn
+
+from surrogates.component import Component
+from surrogates.core import Strategy
+from surrogates.hard_layer import HardLayer
+from surrogates.ops.vector_quantize import VectorQuantize, nearest
+
+PER_CODE = 64  # vectors of the first batch that k-means sees, for each code
+ROUNDS = 10  # of k-means
+
+
+class VectorQuantizer(Component):
+    """Groups of `size` neighbouring activations, each replaced by the nearest of `entries` codes of that size.
+
+    (batch, width, ...) to the same; on signals and images the groups are of channels, at each place. One codebook a
+    layer, `codes` (entries, size). It learns from the task's loss, by the op's own derivative: a code receives the sum
+    of the gradients of the groups that chose it, under `smooth` of all groups by their shares; nothing pulls codes and
+    activations together (there is no codebook or commitment loss).
+    Codes start as normal numbers from a fixed stream; `calibrate` puts them at the means that k-means finds among the
+    groups of a first batch. Raises ValueError for entries or a size below 1, and from `check_width` for a width that
+    `size` does not divide.
+    """
+
+    def __init__(self, strategy: Strategy, entries: int = 64, size: int = 4) -> None:
+        super().__init__()
+        for name, value in (("entries", entries), ("size", size)):
+            if not 1 <= value <= 2**16:
+                raise ValueError(f"{name} must be between 1 and {2**16}, got {value}")
+        self.size = size
+        self.codes = nn.Parameter(torch.randn(entries, size, generator=torch.Generator().manual_seed(0)))
+        self.quantize = HardLayer(VectorQuantize(), strategy)
+
+    def check_width(self, width: int) -> None:
+        """Whole groups."""
+        if width % self.size:
+            raise ValueError(f"size must divide the layer's {width} activations, got {self.size}")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The codes in place of the groups."""
+        output: Tensor = self.quantize(self._groups(x), self.codes.to(x.dtype))
+        return output.movedim(-1, 2).flatten(1, 2)
+
+    def _groups(self, x: Tensor) -> Tensor:
+        """(batch, width, ...) to (batch, width / size, ..., size)."""
+        return torch.unflatten(x, 1, (-1, self.size)).movedim(2, -1)
+
+    def calibrate(self, *x: Tensor) -> None:
+        """Sets the codes from a batch of pre-activations; vectors that are not finite are left out."""
+        vectors = self._groups(x[0]).reshape(-1, self.size).to(self.codes.dtype)
+        vectors = vectors[vectors.isfinite().all(-1)]
+        if len(vectors):
+            entries = len(self.codes)
+            self.codes.data.copy_(k_means(_spaced(vectors, min(len(vectors), PER_CODE * entries)), entries))
+
+
+def k_means(points: Tensor, count: int) -> Tensor:
+    """`count` means of points (n, d) after a few rounds from evenly spaced points; one that is nobody's stays."""
+    means = _spaced(points, count)
+    for _ in range(ROUNDS):
+        shares = torch.nn.functional.one_hot(nearest(points, means), count).to(points.dtype)
+        members = shares.sum(0).unsqueeze(1)
+        means = torch.where(members > 0, shares.t() @ points / members.clamp(min=1), means)
+    return means
+
+
+def _spaced(points: Tensor, count: int) -> Tensor:
+    """`count` of the points, evenly spaced in their order; some repeatedly if there are not as many."""
+    return points[torch.arange(count, device=points.device) * len(points) // count]

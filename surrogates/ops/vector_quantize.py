@@ -1,0 +1,105 @@
+"""The nearest of the codes in a codebook."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from surrogates.core import Op, detached, flat, in_float32
+
+BEYOND = 1e17  # coordinates act as this in the choice, so that sums of products stay in float32
+
+
+@dataclass(frozen=True)
+class VectorQuantize(Op):
+    """vector_quantize(z, codes) = codes[k], k the first of the codes with the smallest |z - codes[k]|.
+
+    z (..., d) and codes (n, d) to (..., d). Jumps where two codes are equally near, where the derivative by z is 0 by
+    definition, as it is elsewhere. The codebook's own derivative is the exact one almost everywhere, under every
+    strategy with a hard value: the chosen code receives the incoming gradient, the others 0. So it learns from the
+    task's loss; a codebook or commitment loss (van den Oord et al. 2017, arXiv 1711.00937) is a term of the user's
+    loss, not of the op. Coordinates beyond 1e17, infinite ones too, count as 1e17 in the choice. A vector with a NaN is
+    NaN, a codebook with one makes all NaN.
+    proxy: z (straight-through), and the chosen code. Form `rotation`: the chosen code e as (|e| / |z|) R z with the
+    ratio and R constants, R the rotation that takes z's direction to e's in their plane (Fifty et al. 2024, arXiv
+    2410.06424); straight-through where z is 0 or infinite or e points exactly the other way, which leave no such R.
+    smooth: sum_k p_k codes[k] with p = softmax(-|z - codes|^2 / (2 T^2)): the mean code given z under a code drawn at
+    random plus T times normal noise. Unchosen codes learn too. Where z or a code is beyond 1e17: the hard value.
+    Raises ValueError for shapes that do not fit, IndexError for an empty codebook.
+    """
+
+    elementwise: ClassVar[bool] = False
+    keeps_shape: ClassVar[bool] = False
+
+    def hard(self, z: Tensor, codes: Tensor) -> Tensor:
+        missing = z.isnan().any(-1, keepdim=True) | codes.isnan().any()
+        return _chosen(z, codes).to(z.dtype).masked_fill(missing, math.nan)
+
+    def subgradient(self, z: Tensor, codes: Tensor, rule: str) -> Tensor:
+        return _chosen(z, codes) + flat(z)
+
+    def proxy(self, z: Tensor, codes: Tensor, T: Tensor | float) -> Tensor:
+        return _chosen(z, codes) + z
+
+    def proxy_rotation(self, z: Tensor, codes: Tensor, T: Tensor | float) -> Tensor:
+        """The rotation trick."""
+        chosen = _chosen(z, codes)
+        return chosen + in_float32(rotated, z, *detached((z, chosen)))
+
+    def smooth(self, z: Tensor, codes: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        far = (z.abs() > BEYOND).any(-1, keepdim=True) | (codes.abs() > BEYOND).any()
+        inside, around = torch.where(far, 0, z), codes.clamp(-BEYOND, BEYOND)
+        gap = _excess(inside, around)
+        mixed = torch.softmax(-(gap / T) / T, -1).unsqueeze(-1).mul(around).sum(-2)
+        return torch.where(far, self.hard(z, codes), mixed)
+
+
+def rotated(z: Tensor, at: Tensor, code: Tensor) -> Tensor:
+    """(|code| / |at|) R z, R the rotation that takes at's direction to the code's; `z` itself where there is none.
+
+    R = I - 2 r r' + 2 c a', a and c the directions, r that of a + c.
+    """
+    (a, size), (c, length) = _polar(at), _polar(code)
+    ratio = length / size
+    between = a + c
+    none = ~ratio.isfinite() | (between == 0).all(-1, keepdim=True)
+    r = torch.nn.functional.normalize(between, dim=-1)
+    turned = z - 2 * r * (r * z).sum(-1, keepdim=True) + 2 * c * (a * z).sum(-1, keepdim=True)
+    return torch.where(none, z, torch.where(none, 0, ratio) * turned)
+
+
+def _polar(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Direction and length, without overflow; direction 0 for a vector of 0, and for an infinite one, of length NaN."""
+    largest = torch.linalg.vector_norm(x, math.inf, dim=-1, keepdim=True) if x.shape[-1] else x.sum(-1, keepdim=True)
+    scaled = torch.where((largest > 0) & largest.isfinite(), x / largest, 0)
+    length = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
+    return scaled / length.clamp(min=1), length * largest
+
+
+def _excess(z: Tensor, codes: Tensor) -> Tensor:
+    """(|z - codes|^2 - |z - nearest code|^2) / 2, (..., n).
+
+    From products around the codebook's mean: no difference of large squares for codes far from 0.
+    """
+    if z.shape[-1:] != codes.shape[1:] or codes.dim() != 2:
+        raise ValueError(f"z (..., d) needs codes (n, d), got {tuple(z.shape)} and {tuple(codes.shape)}")
+    if not len(codes):
+        raise IndexError(f"a codebook without an entry has no nearest code, its shape is {tuple(codes.shape)}")
+    held, around = (x.clamp(-BEYOND, BEYOND) for x in (z, codes))
+    middle = around.detach().mean(0)
+    held, around = held - middle, around - middle
+    with torch.autocast(z.device.type, enabled=False):  # half precision would choose other codes
+        score = 0.5 * around.square().sum(-1) - held @ around.t()
+    return score - score.detach().amin(-1, keepdim=True)
+
+
+def nearest(z: Tensor, codes: Tensor) -> Tensor:
+    """The index of the nearest code of each vector, the first of equally near ones: (..., d), (n, d) to (...)."""
+    wide = torch.promote_types(z.dtype, torch.float32)
+    return _excess(z.detach().to(wide).nan_to_num(nan=0.0), codes.detach().to(wide)).argmin(-1)
+
+
+def _chosen(z: Tensor, codes: Tensor) -> Tensor:
+    return codes[nearest(z, codes)]
