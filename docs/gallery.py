@@ -39,6 +39,11 @@ def row(t: Tensor) -> tuple[Tensor, ...]:
     return (torch.stack([t, torch.full_like(t, 0.6), torch.full_like(t, -0.7), torch.full_like(t, 1.4)], -1),)
 
 
+def codebook(t: Tensor) -> tuple[Tensor, ...]:
+    codes = torch.tensor([[-1.5, 0.5], [0.2, -0.3], [1.2, 1.0]]).to(t)
+    return torch.stack([t, torch.full_like(t, 0.3)], -1), codes
+
+
 def beside(*others: float) -> Section:
     return lambda t: (t, *(torch.full_like(t, other) for other in others))
 
@@ -52,6 +57,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "compare": ("a, at b = 0.5", beside(0.5)),
     "lookup": ("x, into the table (1, -1, 2, 0.5)", lambda t: (t, torch.tensor([1.0, -1.0, 2.0, 0.5]).to(t))),
     "threshold": ("x, at t = 0.5", beside(0.5)),
+    "vector_quantize": ("first entry of (t, 0.3), among three codes", codebook),
     "where": ("c, at a = 1 and b = -1", beside(1.0, -1.0)),
 }
 
