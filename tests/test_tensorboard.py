@@ -16,6 +16,7 @@ from tensorboard import default, program
 from tensorboard.backend import application
 from werkzeug.test import Client
 
+from experiments.tracking.checksum import crc32c, masked_crc32c
 from experiments.tracking.metrics import MetricsLog, read_metrics
 from experiments.tracking.tags import tag, tag_parts
 from experiments.tracking.tensorboard import CurveWriter
@@ -308,6 +309,16 @@ def test_the_layout_puts_the_strategies_into_one_chart(sweep):
     for run in board.get("runs"):
         (pattern,) = patterns["validation loss, hard"]
         assert list(board.get("plugin/custom_scalars/scalars", run=run, tag=pattern)["tag_to_events"]) == ["loss/val"]
+
+
+@pytest.mark.parametrize("length", [*range(10), 255, 256, 257, 260, 511, 512, 513, 5000])
+def test_the_checksum_is_tensorboards(length):
+    from tensorboard.compat.tensorflow_stub import pywrap_tensorflow
+
+    message = np.random.default_rng(length).integers(0, 256, length, np.uint8).tobytes()
+    assert crc32c(message) == pywrap_tensorflow.crc32c(message)
+    assert masked_crc32c(message) == pywrap_tensorflow.masked_crc32c(message)
+    assert crc32c(b"123456789") == 0xE3069283  # the check value of the CRC catalogue
 
 
 def test_closing_twice_is_closing_once(tmp_path):

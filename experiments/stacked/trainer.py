@@ -130,9 +130,9 @@ class StackedTrainer:
     def _measure(self, gradients: dict[str, Tensor], rates: list[float], x: Tensor) -> list[Values]:
         tags, layers = self.probe.measure()
         weights = self._norms(dict(self.parameters))
-        rows = [*gradients.values(), *weights.values(), *layers]
+        temperature = self._temperature()
+        rows = [*gradients.values(), *weights.values(), *layers, *temperature.values()]
         losses, clipped, others = self.interval.with_others(rows)
-        temperatures = self._temperatures()
         logged = []
         for r in range(self.replicas):
             numbers = others[r]
@@ -144,9 +144,9 @@ class StackedTrainer:
                 "grad_norm/total": total(gradient),
                 **{f"grad_norm/{name}": norm for name, norm in gradient.items()},
                 "clip_fraction": clipped[r],
-                **dict(zip(tags, numbers[len(gradient) + len(weight) :], strict=True)),
+                **dict(zip(tags, numbers[len(gradient) + len(weight) :], strict=False)),
                 "lr": rates[r],
-                **({"temperature": temperatures[r]} if temperatures else {}),
+                **dict(zip(temperature, numbers[-1:], strict=False)),
             }
             logged.append(values)
             if self.settings.on_nonfinite == "stop" and r not in self.diverged:
@@ -163,10 +163,10 @@ class StackedTrainer:
         key_noise(self.template, self.seeds[r], self.step)
         self.diverged[r] = diagnosis(self.as_single(r), own, self.step, losses, gradient, weight)
 
-    def _temperatures(self) -> list[float]:
+    def _temperature(self) -> dict[str, Tensor]:
+        """That of the last layer that has one, (R,)."""
         tempered = [layer.temperature for layer in self.probe.layers.values() if layer.temperature is not None]
-        numbers: list[float] = tempered[-1].tolist() if tempered else []
-        return numbers
+        return {"temperature": tempered[-1]} if tempered else {}
 
     def as_single(self, r: int, state: dict[str, Tensor] | None = None) -> nn.Module:
         """The template with one replica's weights and buffers."""

@@ -6,9 +6,10 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from experiments.tracking.curve_layout import layout_summary
+from experiments.tracking.event_file import EventFile
 from experiments.tracking.hparams import columns_summary, end_summary, hparam_values, row_summary
 from experiments.tracking.strict_json import number
 from experiments.tracking.tags import check_tag
@@ -36,20 +37,17 @@ class CurveWriter:
         purge_step: int | None = None,
         columns: Sequence[str] = (),
     ) -> None:
-        # Imported here, and tensorboard below: 70 ms that a run without curves need not pay.
-        from torch.utils.tensorboard import SummaryWriter
-
         self.skipped: Counter[str] = Counter()
         self._known: set[str] = set()
-        self._waiting: list[tuple[Any, int, float]] = []
-        self._diverged = False
+        self._kept: dict[tuple[str, ...], Any] = {}
+        self._waits, self._since = 0, 0.0
+        self._diverged = self._closed = False
         values = hparam_values(hparams, columns)
         _await_new_name(folder)
         # TensorBoard purges at the second start that it meets, so a first session has to announce its own.
-        self._writer = cast(Any, SummaryWriter(str(folder), purge_step=purge_step or 0))
-        self._file = self._writer.file_writer
+        self._file = EventFile(folder, purge_step or 0)
         for summary in (columns_summary(values, metrics), row_summary(values, group), layout_summary()):
-            self._file.add_summary(summary)
+            self._file.add(summary)
         self.flush()
 
     def scalars(self, step: int, values: Mapping[str, Any]) -> None:
@@ -57,41 +55,46 @@ class CurveWriter:
 
         Raises ValueError for a tag that `tags.tag` could not have made, TypeError for a fractional step.
         """
+        step = operator.index(step)
+        converted = {tag: number(value) for tag, value in values.items()}
+        numbers = {tag: value for tag, value in converted.items() if value is not None}
+        self.skipped.update(converted.keys() - numbers.keys())
+        summary = self._summary(tuple(numbers))
+        for entry, value in zip(summary.value, numbers.values(), strict=True):
+            entry.simple_value = value
+        self._file.add(summary, step)
+        if not all(map(math.isfinite, numbers.values())):
+            self._mark_diverged(step, numbers)
+        self._since = self._since if self._waits else time.monotonic()
+        self._waits += 1
+        if self._waits >= BATCH or time.monotonic() - self._since > LONGEST_WAIT:
+            self.flush()
+
+    def _summary(self, tags: tuple[str, ...]) -> Any:
+        """A summary with room for these values; kept where all tags are known, which is nearly always."""
         from tensorboard.compat.proto.summary_pb2 import Summary
 
-        step = operator.index(step)
-        event = Summary()
-        for tag, value in values.items():
-            converted = number(value)
-            if converted is None:
-                self.skipped[tag] += 1
-                continue
-            event.value.add(tag=tag, simple_value=converted, metadata=self._metadata(tag))
-            if not math.isfinite(converted):
-                self._mark_diverged(step, tag, converted)
-        self._waiting.append((event, step, time.time()))
-        if len(self._waiting) >= BATCH or time.time() - self._waiting[0][2] > LONGEST_WAIT:
-            self._hand_over()
-
-    def _hand_over(self) -> None:
-        """Gives the writer's thread its work in one go: woken at every step, it would hold up the training."""
-        for waiting in self._waiting:
-            self._file.add_summary(*waiting)
-        self._waiting.clear()
+        if tags not in self._kept:
+            new = [tag for tag in tags if tag not in self._known]
+            summary = Summary(value=[Summary.Value(tag=tag, metadata=self._metadata(tag)) for tag in tags])
+            if new:
+                return summary
+            self._kept[tags] = summary
+        return self._kept[tags]
 
     def flush(self) -> None:
         """Put all events so far on the disk; call it before a checkpoint is published."""
-        self._hand_over()
-        self._writer.flush()
+        self._waits = 0
+        self._file.flush()
 
     def close(self, success: bool | None) -> None:
         """Say how the run ended, and close. None for a run that is to be resumed. More calls do nothing."""
-        if self._writer.file_writer is None:
+        if self._closed:
             return
-        self._hand_over()
+        self._closed = True
         if success is not None:
-            self._file.add_summary(end_summary(success))
-        self._writer.close()
+            self._file.add(end_summary(success))
+        self._file.close()
 
     def _metadata(self, tag: str) -> Any:
         """What the first value of a tag says about all of them."""
@@ -100,11 +103,21 @@ class CurveWriter:
         self._known.add(check_tag(tag))
         return scalar_metadata(tag)
 
-    def _mark_diverged(self, step: int, tag: str, value: float) -> None:
+    def _mark_diverged(self, step: int, values: Mapping[str, float]) -> None:
         """A line in the text dashboard: a curve with a hole looks much like a healthy one."""
-        if not self._diverged:
-            self._writer.add_text("diverged", f"{tag} is {value} at step {step}", step)
+        if self._diverged:
+            return
         self._diverged = True
+        tag, value = next((tag, value) for tag, value in values.items() if not math.isfinite(value))
+        self._file.add(text_summary("diverged", f"{tag} is {value} at step {step}"), step)
+
+
+def text_summary(tag: str, words: str) -> Any:
+    """Text of the text dashboard."""
+    from torch.utils.tensorboard import summary
+
+    untyped: Any = summary
+    return untyped.text(tag, words)
 
 
 def scalar_metadata(tag: str) -> Any:
