@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -123,8 +124,13 @@ class Cell:
         return hasattr(importlib.import_module(type(self.strategy).__module__), "graft")
 
     @property
+    def drawn(self) -> bool:
+        """Whether value or derivative come from a draw of noise."""
+        return self.strategy.noisy(self.op)
+
+    @property
     def hard_valued(self) -> bool:
-        return not self.strategy.soft_forward and not self.strategy.noisy(self.op)
+        return not self.strategy.soft_forward and not self.drawn
 
     def carrier(self, *x: Tensor, **kwargs: object) -> Tensor:
         """The tensor whose derivative the cell has: what it grafts onto its value, or the value itself."""
@@ -201,6 +207,39 @@ def with_default_kernel(strategy: Strategy) -> Strategy:
     return type(strategy)(**{**values, "kernel": type(strategy)().kernel})
 
 
+@dataclass(frozen=True)
+class Part:
+    """Cells of one op: what one test of a law runs over."""
+
+    op: Op
+    cells: tuple[Cell, ...]
+
+
+def parts(op: Op) -> tuple[Part, Part]:
+    """The cells that the unit suite runs a law over, and the others.
+
+    In the unit suite: the op as its class makes it by default, under every strategy, each with one of its kernels,
+    which is another one from strategy to strategy and from op to op.
+    """
+    groups: dict[Strategy, list[Cell]] = {}
+    for cell in cells(op):
+        groups.setdefault(with_default_kernel(cell.strategy), []).append(cell)
+    turn = itertools.count(OPS.index(op))
+    quick = tuple(group[next(turn) % len(group)] for group in groups.values()) if op == type(op)() else ()
+    return Part(op, quick), Part(op, tuple(cell for cell in cells(op) if cell not in quick))
+
+
+def law(holds_for: Callable[[Cell], bool] = lambda cell: True) -> pytest.MarkDecorator:
+    """A law over the product: parametrised by `part`, the parts beyond the unit suite's being slow."""
+    parameters = []
+    for op in OPS:
+        for part, suffix, marks in zip(parts(op), ("", "-rest"), ([], [pytest.mark.slow]), strict=True):
+            kept = Part(op, tuple(cell for cell in part.cells if holds_for(cell)))
+            if kept.cells:
+                parameters.append(pytest.param(kept, id=f"{op}{suffix}", marks=marks))
+    return pytest.mark.parametrize("part", parameters)
+
+
 def kernels_of(op: Op) -> dict[str, Kernel]:
     """The kernels under which an op's smooth reading exists."""
     if not (op.takes_kernel() and op.declares("smooth")):
@@ -260,6 +299,12 @@ def uniform(like: Tensor, seed: int = 7) -> Tensor:
     """Uniform noise on (0, 1), at least float32."""
     dtype = torch.promote_types(like.dtype, torch.float32)
     return torch.rand(like.shape, generator=generator(seed), dtype=torch.float64).clamp(1e-6, 1 - 1e-6).to(dtype)
+
+
+def rowwise_noise(cell: Cell, batch: list[Tensor]) -> list[Tensor]:
+    """The noise of each row of a batch by itself, stacked; nothing for a cell without noise."""
+    rows = [cell.noise(*(t[i] for t in batch)) for i in range(len(batch[0]))]
+    return [] if rows[0] is None else [torch.stack([u.roll(i) for i, u in enumerate(rows)])]
 
 
 def same(a: Tensor, b: Tensor) -> bool:

@@ -13,7 +13,10 @@ from runs import SHORT, command, compose, train, tree
 
 WORDS = {
     "an option that does not exist": [
-        (["strategy=stee"], "strategy has no option 'stee'; did you mean ste?; there are: rewrite, smooth, ste, sub"),
+        (
+            ["strategy=stee"],
+            "strategy has no option 'stee'; did you mean ste?; there are: dither, gumbel,",
+        ),
         (["strategy=off"], "strategy has no option 'off'; there are:"),
         (["component=floors"], "did you mean floor?"),
         (["data=cifar100"], "did you mean cifar10?"),

@@ -269,14 +269,14 @@ def test_tied_entries_share_or_take_their_places_in_order() -> None:
 
 
 def test_case_D01_every_way_to_an_order_statistic_shares_alike() -> None:
-    """By max, min, top-k, sort, median and quantile: non-negative, sum 1 a value; eager, compiled, any strategy."""
+    """By max, min, top-k, sort, median and quantile: non-negative, sum 1 a value; any strategy without a draw."""
     x = torch.tensor([2.0, 2.0, 1.0])
     ways = [Max().subgradient, lambda x, rule: Sort().subgradient(x, rule)[-1], Quantile(1.0).subgradient]
     ways += [lambda x, rule: TopK(1).subgradient(x, rule)[0], lambda x, rule: -Min().subgradient(-x, rule)]
     for way in ways:
         assert gradients(lambda x, w=way: w(x, "minimum_norm"), [x])[0].tolist() == [0.5, 0.5, 0]
     for op in (Sort(), TopK(), Median(), Quantile(0.8)):
-        for cell in cells(op):
+        for cell in [cell for cell in cells(op) if not cell.drawn]:
             (got,) = gradients(lambda x, cell=cell: cell(x, T=1e-3), [x])
             torch.testing.assert_close(got.sum(), torch.tensor(float(op.hard(x).numel())), msg=repr(cell))
             assert (got >= -1e-6).all(), cell  # rounding
@@ -300,7 +300,7 @@ def test_a_quantile_between_infinities_is_one_of_them() -> None:
         ([-math.inf, math.inf], 0.51, math.inf),
     ):
         row = torch.tensor(x)
-        for cell in cells(Quantile(q)):
+        for cell in [cell for cell in cells(Quantile(q)) if not cell.drawn]:
             assert cell(row).item() == pytest.approx(expected, abs=0.5), cell
 
 
