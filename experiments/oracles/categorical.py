@@ -1,0 +1,132 @@
+"""One discrete variable by enumeration: z one-hot of law p = softmax(theta), J = diag(p) - p p'.
+
+d/dtheta E f(z) = sum_k f(e_k) p_k (e_k - p). In the mean, straight-through gives J sum_k p_k f'(e_k), ReinMax
+sum_k p_k (2 J(q_k) - J(p) / 2) f'(e_k) with q_k = (softmax(theta / T) + e_k) / 2 (Liu et al. 2023, arXiv 2304.08612),
+the soft forward J f'(p). For a Bernoulli the truth is p (1 - p) (f(1) - f(0)); straight-through p (1 - p) times the
+mean of f'(z), ReinMax the trapezoid rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from experiments.oracles.setting import Act, Setting, gradient, normal
+from surrogates.core import Strategy
+from surrogates.ops.argmax import ArgMax
+from surrogates.ops.heaviside import Heaviside
+
+Function = Callable[[Tensor], Tensor]  # of (..., n), to (...)
+
+
+def expected(f: Function, theta: Tensor) -> Tensor:
+    """E f(z)."""
+    return theta.softmax(-1) @ f(_vertices(theta))
+
+
+def exact(f: Function, theta: Tensor) -> Tensor:
+    """d/dtheta E f(z), by its formula."""
+    p, e = theta.softmax(-1), _vertices(theta)
+    return (f(e) * p) @ (e - p)
+
+
+def straight_through_mean(f: Function, theta: Tensor) -> Tensor:
+    """The mean of straight-through with the softmax's derivative."""
+    p = theta.softmax(-1)
+    return _covariance(p) @ (p @ _slopes(f, theta))
+
+
+def reinmax_mean(f: Function, theta: Tensor, T: float = 1.0) -> Tensor:
+    """The mean of ReinMax."""
+    p, e, g = theta.softmax(-1), _vertices(theta), _slopes(f, theta)
+    terms = [
+        p[k] * (2 * _covariance(0.5 * ((theta / T).softmax(-1) + e[k])) - 0.5 * _covariance(p)) @ g[k]
+        for k in range(len(p))
+    ]
+    return torch.stack(terms).sum(0)
+
+
+def mean_field(f: Function, theta: Tensor) -> Tensor:
+    """The derivative under a soft forward, f(p)."""
+    return gradient(lambda x: f(x.softmax(-1)), theta)
+
+
+def by_choice(strategy: Strategy, f: Function, theta: Tensor) -> Tensor:
+    """The strategy's derivative for each choice, a row each; for strategies that depend on the choice alone."""
+    n = len(theta)
+    noise = torch.full((n, n), 0.5, dtype=theta.dtype) + torch.diag(torch.full((n,), 0.5 - 1e-15, dtype=theta.dtype))
+    rows = theta.expand(n, n).clone().requires_grad_()
+    z = strategy(ArgMax(), rows, noise=noise)
+    if not torch.equal(z.detach(), _vertices(theta)):
+        raise ValueError(f"{strategy} did not take the choices that it was led to")
+    return torch.autograd.grad(f(z).sum(), rows)[0]
+
+
+def rescaled(strategy: Strategy, f: Function, theta: Tensor) -> tuple[float, float]:
+    """Squared bias and total variance after the mean is rescaled to the truth's norm (Hooper & Shekhovtsov 2026)."""
+    p, truth, rows = theta.softmax(-1), exact(f, theta), by_choice(strategy, f, theta)
+    mean = p @ rows
+    scale = truth.norm() / mean.norm()
+    variance = scale**2 * (p @ (rows - mean).square().sum(-1))
+    return (scale * mean - truth).square().sum().item(), variance.item()
+
+
+def published_problem(dim: int, seed: int) -> tuple[Function, Tensor]:
+    """f(z) = z'Q'Qz + b'z and theta, drawn as Hooper & Shekhovtsov 2026 do: Q, b, theta after `manual_seed(seed)`."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        q, b, theta = (torch.randn(shape).double() for shape in ((dim, dim), (dim,), (dim,)))
+    return partial(quadratic, q=q, b=b), theta
+
+
+def quadratic(z: Tensor, q: Tensor, b: Tensor) -> Tensor:
+    """|Q z|^2 + b'z."""
+    return (z @ q.T).square().sum(-1) + z @ b
+
+
+def tanh(z: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    """b' tanh(W z)."""
+    return torch.tanh(z @ w.T) @ b
+
+
+def settings() -> list[Setting]:
+    """One of five categories under a quadratic and a tanh loss; one Bernoulli bit under (z - 0.45)^2 and |.|^3."""
+    q, b, theta = normal((5, 5), 1), normal((5,), 2), normal((5,), 3)
+    functions: dict[str, Function] = {"quadratic": partial(quadratic, q=q, b=b), "tanh": partial(tanh, w=2 * q, b=b)}
+    found = [
+        Setting(f"categorical, {name} loss", "Gumbel noise", ArgMax(), theta, exact(f, theta), partial(_on_rows, f))
+        for name, f in functions.items()
+    ]
+    theta = torch.tensor([-1.0], dtype=torch.float64)
+    p = torch.sigmoid(theta)
+    for power in (2, 3):
+        truth = p * (1 - p) * (0.55**power - 0.45**power)
+        loss = partial(_on_bit, power)
+        name = f"Bernoulli, |z - 0.45|^{power}"
+        found.append(Setting(name, "logistic noise", Heaviside(), theta, truth, loss, draws=20_000))
+    return found
+
+
+def _on_rows(f: Function, act: Act, rows: Tensor, _: torch.Generator) -> Tensor:
+    return f(act(rows))
+
+
+def _on_bit(power: int, act: Act, rows: Tensor, _: torch.Generator) -> Tensor:
+    return (act(rows) - 0.45).abs().pow(power).squeeze(-1)
+
+
+def _vertices(theta: Tensor) -> Tensor:
+    return torch.eye(len(theta), dtype=theta.dtype)
+
+
+def _slopes(f: Function, theta: Tensor) -> Tensor:
+    """f'(e_k), a row each."""
+    e = _vertices(theta).requires_grad_()
+    return torch.autograd.grad(f(e).sum(), e)[0]
+
+
+def _covariance(q: Tensor) -> Tensor:
+    return torch.diag(q) - torch.outer(q, q)

@@ -1,0 +1,53 @@
+"""`python -m experiments.oracles`: the table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from experiments.oracles import figures, words
+from experiments.oracles.setting import Setting
+from experiments.oracles.table import all_settings, rows
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the table; the exit code, 2 for a command that is wrong."""
+    options = _parser().parse_args(arguments)
+    chosen = [s for s in all_settings() if options.setting is None or options.setting in s.name]
+    if not chosen:
+        names = ", ".join(s.name for s in all_settings())
+        print(f"no setting has {options.setting!r} in its name; there are: {names}", file=sys.stderr)
+        return 2
+    if options.draws is not None and options.draws < 1:
+        print(f"--draws must be at least 1, got {options.draws}", file=sys.stderr)
+        return 2
+    _table(chosen, options.out, options.draws)
+    return 0
+
+
+def _table(chosen: list[Setting], out: Path, draws: int | None) -> None:
+    found, pages = [], [words.INTRODUCTION]
+    for number, setting in enumerate(chosen, 1):
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{number}/{len(chosen)} {setting.name}", end="", file=sys.stderr, flush=True)
+        scored = list(rows(setting, draws))
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        print(words.terminal(setting, scored), flush=True)
+        found += scored
+        pages.append(words.markdown(setting, scored))
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "table.md").write_text("\n".join(pages))
+    (out / "table.json").write_text(json.dumps([row.plain() for row in found], indent=1, allow_nan=False))
+    figures.write(found, out / "table.svg")
+    print(f"written: {out / 'table.md'}, table.json, table.svg, table.png")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m experiments.oracles", description="Strategies against exact gradients.")
+    parser.add_argument("--setting", help="only settings with this in their name")
+    parser.add_argument("--draws", type=int, help="samples a setting (default: the setting's own)")
+    parser.add_argument("--out", type=Path, default=Path("runs/oracles"), help="folder that is written to")
+    return parser

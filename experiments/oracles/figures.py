@@ -1,0 +1,66 @@
+"""The table's figures: bias against deviation, cosine and scale against depth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.compare.figures import style
+from experiments.compare.palette import COLOURS, MARKERS
+from experiments.oracles.table import Row
+
+DEEP = "deep binary, depth "
+SHOWN = {  # contender: its name in the papers
+    "sampled logistic": "ST",
+    "ste identity at x + noise": "ST identity",
+    "reinmax": "ReinMax",
+    "gumbel soft": "Gumbel-softmax",
+    "gumbel hard": "ST Gumbel-softmax",
+    "smooth logistic": "soft forward",
+    "perturbed logistic": "perturbed",
+    "score_function": "score function",
+}
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    """Four panels into an SVG and a PNG."""
+    with style() as figure_class:
+        figure = figure_class(figsize=(9, 6.4))
+        axes = figure.subplots(2, 2).flatten()
+        _plane(axes[0], [row for row in rows if row.setting == "binary network"])
+        deep = [row for row in rows if row.setting.startswith(DEEP)]
+        _against_depth(axes[1], deep, "cosine", "cosine of the mean")
+        _against_depth(axes[2], deep, "scale", "best scale", log=True)
+        _against_depth(axes[3], deep, "sample_cosine", "mean cosine of one sample")
+        handles, labels = axes[1].get_legend_handles_labels()
+        figure.subplots_adjust(left=0.08, right=0.98, top=0.95, bottom=0.17, hspace=0.35, wspace=0.25)
+        figure.legend(handles, labels, loc="lower center", ncols=4)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for suffix in (".svg", ".png"):
+            figure.savefig(path.with_suffix(suffix), dpi=150)
+
+
+def _looks(name: str) -> dict[str, Any]:
+    index = list(SHOWN).index(name)
+    return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+
+
+def _plane(axes: Any, rows: Sequence[Row]) -> None:
+    axes.set(title="binary network", xlabel="deviation of one sample", ylabel="bias", yscale="log")
+    axes.set_xscale("symlog", linthresh=0.1)
+    for row in rows:
+        known = row.contender in SHOWN
+        look = _looks(row.contender) if known else {"color": "#CCCCCC", "marker": "."}
+        axes.plot(row.score.deviation, row.score.bias, linestyle="", zorder=2 + known, **look)
+
+
+def _against_depth(axes: Any, rows: Sequence[Row], field: str, title: str, log: bool = False) -> None:
+    axes.set(xlabel="depth, binary layers", ylabel=title, title=f"{title}, first layer")
+    for name, label in SHOWN.items():
+        points = [(int(r.setting.removeprefix(DEEP)), getattr(r.score, field)) for r in rows if r.contender == name]
+        points = [(depth, value) for depth, value in points if value is not None]
+        if points:
+            axes.plot(*zip(*points, strict=True), label=label, markersize=4, linewidth=1.2, **_looks(name))
+    if log:
+        axes.set_yscale("log" if all(v > 0 for v in axes.dataLim.intervaly) else "symlog")

@@ -1,0 +1,92 @@
+"""The line oracle: a deterministic sign network on real data, its loss smoothed along one weight at a time.
+
+Moving one first-layer weight W_ij by t flips unit j for sample n at t_n = -a_nj / x_ni, a = x W + c; the loss jumps
+there by J_n, known from two forward passes with unit j held at 1 and -1. So, exactly,
+
+d/dt E[loss(t + s e)] at t = 0  =  sum_n J_n k(t_n / s) / s
+
+for noise e of density k. The uniform kernel gives the wide finite difference (loss(s) - loss(-s)) / 2 s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from experiments.data.dataset import DataError
+from experiments.data.digits import Digits
+from experiments.oracles.setting import Act, Setting, normal
+from surrogates.kernels import KERNELS, Kernel
+from surrogates.ops.sign import Sign
+
+
+@dataclass(frozen=True)
+class SignNetwork:
+    """x (N, d), y (N,), a bias c (H,) and a readout V (H, classes); the weights W (d, H) are the parameters."""
+
+    x: Tensor
+    y: Tensor
+    bias: Tensor
+    readout: Tensor
+
+    def losses(self, h: Tensor) -> Tensor:
+        """Cross-entropy of hidden values (..., N, H), a sample each."""
+        scores = F.log_softmax(h @ self.readout, -1)
+        return -scores[..., torch.arange(len(self.y)), self.y]
+
+    def hard(self, weights: Tensor) -> Tensor:
+        """The loss at weights (d, H)."""
+        return self.losses(Sign(zero=1.0).hard(self.x @ weights + self.bias)).mean()
+
+    def jumps(self, weights: Tensor) -> Tensor:
+        """loss(unit j at 1) - loss(unit j at -1) of each sample, (N, H)."""
+        h = Sign(zero=1.0).hard(self.x @ weights + self.bias)
+        found = []
+        for j in range(h.shape[1]):
+            up, down = h.clone(), h.clone()
+            up[:, j], down[:, j] = 1.0, -1.0
+            found.append(self.losses(up) - self.losses(down))
+        return torch.stack(found, -1)
+
+    def truth(self, weights: Tensor, kernel: Kernel, s: float) -> Tensor:
+        """The smoothed derivative by every weight, (d, H)."""
+        a, jumps = self.x @ weights + self.bias, self.jumps(weights)
+        rows = []
+        for column in self.x.T:  # a unit goes up with t where x_ni > 0, and down where it is negative
+            away = column.unsqueeze(-1)
+            t = -a / torch.where(away == 0, 1, away)
+            density = torch.where(away == 0, 0, kernel.density(t / s) / s)
+            rows.append((away.sign() * jumps * density).mean(0))
+        return torch.stack(rows)
+
+    def loss(self, act: Act, rows: Tensor, _: torch.Generator) -> Tensor:
+        """The loss of the whole data a row of weights (draws, d H)."""
+        return self.losses(act(self.x @ rows.view(len(rows), self.x.shape[1], -1) + self.bias)).mean(-1)
+
+
+def network(samples: int = 300, units: int = 16) -> tuple[SignNetwork, Tensor]:
+    """Digits, random first-layer weights, a readout fitted to the one-hot labels by ridge regression."""
+    part = Digits().load().train
+    x, y = part.x[:samples].flatten(1).double(), part.y[:samples]
+    weights, bias = normal((x.shape[1], units), 70) / x.shape[1] ** 0.5, 0.1 * normal((units,), 71)
+    h = Sign(zero=1.0).hard(x @ weights + bias)
+    ridge = h.T @ h + torch.eye(units, dtype=torch.float64)
+    readout = torch.linalg.solve(ridge, h.T @ (F.one_hot(y, 10).double() - 0.1)) * 5
+    return SignNetwork(x, y, bias, readout), weights
+
+
+def settings() -> list[Setting]:
+    """All first-layer weights under normal noise of scale 0.3 on the weight; nothing without the data's file."""
+    try:
+        net, weights = network()
+    except DataError:
+        return []
+    s = 0.3
+    truth = net.truth(weights, KERNELS["normal"], s).flatten()
+    law = f"normal noise, scale {s}, on one weight at a time"
+    op = Sign(zero=1.0)
+    flat = weights.flatten()
+    return [Setting("sign network, digits", law, op, flat, truth, net.loss, "normal", s, noisy=False, draws=16)]

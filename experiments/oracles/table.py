@@ -1,0 +1,56 @@
+"""The table: every contender in every setting, found by walking."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import experiments.oracles
+from experiments.oracles.contenders import Contender, contenders
+from experiments.oracles.sampling import sample
+from experiments.oracles.scores import Score, score
+from experiments.oracles.setting import Setting
+
+
+@dataclass(frozen=True)
+class Row:
+    """A contender's score in a setting, and its cost a draw."""
+
+    setting: str
+    contender: str
+    score: Score
+    microseconds: float
+    saved_bytes: float
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        plain = asdict(self)
+        return {**{k: plain[k] for k in ("setting", "contender")}, **plain["score"], "resolved": self.score.resolved,
+                "microseconds": self.microseconds, "saved_bytes": self.saved_bytes}  # fmt: skip
+
+
+def all_settings() -> list[Setting]:
+    """The settings of every module of this package that has some."""
+    found: list[Setting] = []
+    for info in pkgutil.iter_modules(experiments.oracles.__path__):
+        if info.name == "__main__":
+            continue
+        module = importlib.import_module(f"{experiments.oracles.__name__}.{info.name}")
+        found += module.settings() if hasattr(module, "settings") else []
+    return found
+
+
+def rows(setting: Setting, draws: int | None = None) -> Iterator[Row]:
+    """Every contender that applies, scored."""
+    for contender in contenders(setting):
+        yield _row(contender, setting, draws)
+
+
+def _row(contender: Contender, setting: Setting, draws: int | None) -> Row:
+    got = sample(contender, setting, draws=draws)
+    count = len(got.gradients)
+    result = score(got.gradients, setting.truth)
+    return Row(setting.name, contender.name, result, 1e6 * got.seconds / count, got.saved_bytes / count)

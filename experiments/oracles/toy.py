@@ -1,0 +1,90 @@
+"""A toy with a predictable wrong answer: minimise E mean_l |z_l - c|^q, z_l Bernoulli(p_l), c = 0.45.
+
+The optimum is p = 0. In the mean straight-through's derivative is p (1 - p) q (p (1 - c)^(q-1) - (1 - p) c^(q-1)), so
+it stops at p* = c^(q-1) / (c^(q-1) + (1 - c)^(q-1)), where the loss is p* (1 - c)^q + (1 - p*) c^q. The problem is that
+of REBAR and RELAX with other powers, as in ReinMax's repository (Liu et al. 2023, arXiv 2304.08612).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from experiments.oracles.setting import stream
+from surrogates.core import Strategy
+from surrogates.hard_layer import HardLayer
+from surrogates.ops.argmax import ArgMax
+from surrogates.ops.heaviside import Heaviside
+from surrogates.score_function import score_function
+from surrogates.strategies.sampled import Sampled
+
+C = 0.45
+POWERS = (1.5, 2.0, 3.0)
+LATENTS = 128
+VALUES = torch.tensor([1.0, 0.5068, 0.0, 0.7385], dtype=torch.float64)  # Hooper & Shekhovtsov 2026, four categories
+
+
+def stationary(q: float) -> float:
+    """The probability at which straight-through stops."""
+    a, b = C ** (q - 1), (1 - C) ** (q - 1)
+    return float(a / (a + b))
+
+
+def loss_at(p: float, q: float) -> float:
+    """The expected loss at one probability for all latents; the best one is `loss_at(0, q)`."""
+    return float(p * (1 - C) ** q + (1 - p) * C**q)
+
+
+def train(
+    strategy: Strategy | None, steps: int = 8000, batch: int = 64, lr: float = 1e-3, seed: int = 0, last: int = 200
+) -> Tensor:
+    """The exact expected loss, mean of the last steps, for each power; Adam from logits in (-0.01, 0.01).
+
+    None is the score function with two samples a sum, the other being the baseline, so as many draws as a batch.
+    """
+    logits = 0.02 * torch.rand(len(POWERS), LATENTS, generator=stream(seed), dtype=torch.float64) - 0.01
+    powers = torch.tensor(POWERS, dtype=torch.float64).view(-1, 1)
+    kept = torch.zeros(len(POWERS), dtype=torch.float64)
+    parameter, optimizer = _optimizer(logits, lr)
+    layer = HardLayer(Heaviside(), Sampled() if strategy is None else strategy)
+    for step in range(steps):
+        layer.noise_key, layer.draws = (seed, step, 0), 0
+        bits = lambda count: layer(parameter.expand(count, -1, -1))  # noqa: E731
+        loss = _loss(bits, layer, powers, batch, strategy is None)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        if step >= steps - last:
+            p = torch.sigmoid(parameter.detach())
+            kept += (p * (1 - C) ** powers + (1 - p) * C**powers).mean(1) / last
+    return kept
+
+
+def trace(strategy: Strategy, epochs: int = 50, steps: int = 200, batch: int = 8, seed: int = 0) -> Tensor:
+    """Training loss by epoch (epochs, powers) with four categories that take `VALUES`; Adam 1e-3 from logits 0."""
+    parameter, optimizer = _optimizer(torch.zeros(len(POWERS), LATENTS, 4, dtype=torch.float64), 1e-3)
+    powers = torch.tensor(POWERS, dtype=torch.float64).view(-1, 1)
+    layer = HardLayer(ArgMax(), strategy)
+    found = torch.zeros(epochs, len(POWERS), dtype=torch.float64)
+    for step in range(epochs * steps):
+        layer.noise_key, layer.draws = (seed, step, 0), 0
+        z = layer(parameter.expand(batch, *parameter.shape)) @ VALUES
+        losses = (z - C).abs().pow(powers).mean((0, 2))
+        optimizer.zero_grad()
+        losses.sum().backward()
+        optimizer.step()
+        found[step // steps] += losses.detach() / steps
+    return found
+
+
+def _loss(bits: Callable[[int], Tensor], layer: HardLayer, powers: Tensor, batch: int, by_score: bool) -> Tensor:
+    if by_score:  # a loss a latent: latents are independent
+        return score_function(lambda: (bits(batch // 2) - C).abs().pow(powers), layer).mean((0, 2)).sum()
+    return (bits(batch) - C).abs().pow(powers).mean((0, 2)).sum()
+
+
+def _optimizer(start: Tensor, lr: float) -> tuple[Tensor, torch.optim.Adam]:
+    parameter = start.clone().requires_grad_()
+    return parameter, torch.optim.Adam([parameter], lr=lr)

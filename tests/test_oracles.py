@@ -1,0 +1,239 @@
+"""The oracles against independent references, and what the scores say of estimators that are right and wrong."""
+
+import json
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+from test_estimators import TABLE
+from torch import Tensor
+
+from experiments.oracles import (
+    binary_network,
+    categorical,
+    deep_binary,
+    line,
+    selection,
+    smoothed,
+    teacher_student,
+    toy,
+)
+from experiments.oracles.command import main
+from experiments.oracles.contenders import Contender, contenders
+from experiments.oracles.sampling import sample
+from experiments.oracles.scores import score
+from experiments.oracles.setting import gradient, normal
+from experiments.oracles.table import all_settings
+from surrogates import members
+from surrogates.kernels import KERNELS
+from surrogates.noise import EULER
+from surrogates.strategies.reinmax import ReinMax
+from surrogates.strategies.sampled import Sampled
+from surrogates.strategies.zgr import ZGR
+
+THETA = normal((5,), 3)
+Q, B = normal((5, 5), 1), normal((5,), 2)
+
+
+def quadratic(z: Tensor) -> Tensor:
+    return categorical.quadratic(z, Q, B)
+
+
+def tanh(z: Tensor) -> Tensor:
+    return categorical.tanh(z, Q, B)
+
+
+def differences(f, x: Tensor, h: float = 1e-5) -> Tensor:
+    steps = h * torch.eye(len(x), dtype=x.dtype)
+    return torch.stack([(f(x + step) - f(x - step)) / (2 * h) for step in steps])
+
+
+def relative(a: Tensor, b: Tensor) -> float:
+    return ((a - b).norm() / b.norm()).item()
+
+
+def setting(name):
+    (found,) = [s for s in all_settings() if s.name == name]
+    return found
+
+
+def test_categorical_formulas_and_where_reinmax_is_exact():
+    p = THETA.softmax(-1)
+    for f in (quadratic, tanh):
+        truth = categorical.exact(f, THETA)
+        torch.testing.assert_close(
+            truth, differences(lambda x, f=f: categorical.expected(f, x), THETA), atol=1e-8, rtol=0
+        )
+        for strategy, mean in ((Sampled(), categorical.straight_through_mean), (ReinMax(), categorical.reinmax_mean)):
+            rows = categorical.by_choice(strategy, f, THETA)
+            torch.testing.assert_close(p @ rows, mean(f, THETA), atol=1e-10, rtol=0)
+        exact = torch.allclose(categorical.reinmax_mean(f, THETA), truth, atol=1e-10)
+        assert exact == (f is quadratic)
+    assert relative(categorical.straight_through_mean(quadratic, THETA), categorical.exact(quadratic, THETA)) > 0.01
+
+
+def test_halving_the_loss_divides_the_bias_by_four_and_by_eight():
+    def biases(mean):
+        made = [lambda z, e=e: torch.exp(e * (z @ B)) for e in (0.2, 0.1, 0.05)]
+        return [
+            relative(mean(f, THETA), categorical.exact(f, THETA)) * categorical.exact(f, THETA).norm() for f in made
+        ]
+
+    st, reinmax = biases(categorical.straight_through_mean), biases(categorical.reinmax_mean)
+    assert all(3.3 < a / b < 4.5 for a, b in pairwise(st))
+    assert all(7 < a / b < 9 for a, b in pairwise(reinmax))
+
+
+@pytest.mark.parametrize(("dim", "seed"), TABLE)
+def test_the_published_table(dim, seed):
+    f, theta = categorical.published_problem(dim, seed)
+    for strategy, published in zip((Sampled(), ZGR(), ReinMax(temperature=1.3003003)), TABLE[dim, seed], strict=True):
+        assert categorical.rescaled(strategy, f, theta) == pytest.approx(published, rel=5e-4, abs=1e-9), strategy
+
+
+def test_teacher_and_student():
+    p = teacher_student.problem()
+    v, w = normal((4,), 61), normal((5,), 62)
+    torch.testing.assert_close(p.gradient_w(v, w), differences(lambda w: p.loss(v, w), w), atol=1e-8, rtol=0)
+    torch.testing.assert_close(p.gradient_v(v, w), differences(lambda v: p.loss(v, w), v), atol=1e-8, rtol=0)
+    means = {name: p.mean(slope, v, w) for name, slope in teacher_student.SLOPES.items()}
+    torch.testing.assert_close(means["identity"], p.identity_mean(v, w), atol=1e-10, rtol=0)
+    torch.testing.assert_close(means["relu"], p.relu_mean(v, w), atol=1e-10, rtol=0)
+    u, truth = w / w.norm(), p.gradient_w(v, w)
+    for name, mean in means.items():
+        tangential = mean - (mean @ u) * u
+        assert tangential @ truth / (tangential.norm() * truth.norm()) > 1 - 1e-9, name
+    spurious = p.spurious()
+    m, ones = 4, p.v_star.sum()
+    size = 2 * (m - 1) * ones**2 / (math.sqrt(2 * math.pi) * (m + 1) ** 2)
+    torch.testing.assert_close(p.identity_mean(*spurious).norm(), size, atol=1e-10, rtol=0)
+    assert p.relu_mean(*spurious).norm() < 1e-10
+
+
+def test_series_and_direct_sum_and_the_bias_of_the_identity_on_round():
+    x = torch.linspace(-1, 1, 201, dtype=torch.float64)
+    for T in (0.25, 0.3, 0.5, 1.0):
+        for first in (0.0, 0.5):
+            for kernel in ("normal", "logistic"):
+                direct, series = (f(x, kernel, T, first) for f in (smoothed.stairs_slope, smoothed.stairs_series))
+                torch.testing.assert_close(direct, series, atol=1e-12, rtol=0)
+        bias = (1 - smoothed.stairs_slope(x, "normal", T, 0.5)).abs().max().item()
+        law = math.exp(-2 * math.pi**2 * T**2)
+        assert bias < 2.1 * law
+        assert T > 0.5 or bias > 1.9 * law
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_is_exact_for_its_own_noise(name):
+    kernel, p = KERNELS[name], (torch.arange(200_000, dtype=torch.float64) + 0.5) / 200_000
+    u = torch.rand(200_000, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    for x in (-0.7, 0.2, 1.3):
+        fired = ((x + kernel.quantile(u)) > 0).double()
+        point = torch.tensor(x, dtype=torch.float64)
+        assert abs(fired.mean() - kernel.cdf(point)) <= 4 * fired.std() / len(u) ** 0.5
+        assert abs(((x + kernel.quantile(p)) > 0).double().mean() - kernel.cdf(point)) < 1e-5
+    right = torch.logspace(-6, 9, 40_001, dtype=torch.float64)
+    right = (
+        torch.cat([right, torch.tensor([1 - 1e-9, 1.0], dtype=torch.float64)]).sort().values
+    )  # a compact law may jump at 1
+    edges = torch.cat([-right.flip(0), right])
+    area = torch.trapezoid(kernel.density(edges), edges)
+    assert area == pytest.approx(1, abs=1e-4)
+
+
+def test_gumbel_max_argmax_and_plackett_luce():
+    x, T = normal((5,), 51), 0.7
+    e = -torch.log(-torch.log(torch.rand(200_000, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)))
+    moved = x + T * e
+    top = moved.amax(-1)
+    expected = T * torch.logsumexp(x / T, 0) + T * EULER
+    assert abs(top.mean() - expected) < 4 * top.std() / len(top) ** 0.5
+    frequency = torch.bincount(moved.argmax(-1), minlength=5) / len(moved)
+    assert (frequency - (x / T).softmax(0)).abs().max() < 4 * 0.5 / len(moved) ** 0.5
+    chances = selection.inclusion(x, 2, T)
+    assert chances.sum() == pytest.approx(2, abs=1e-12)
+    counts = torch.bincount(moved.topk(2).indices.flatten(), minlength=5) / len(moved)
+    assert (counts - chances).abs().max() < 4 * 0.5 / len(moved) ** 0.5
+
+
+def test_line_oracle_with_a_box_is_the_wide_finite_difference():
+    net, weights = line.network(samples=100, units=6)
+    truth = net.truth(weights, KERNELS["uniform"], 0.3)
+    assert truth.abs().max() > 0
+    for i in range(0, 64, 7):
+        for j in range(6):
+            step = torch.zeros_like(weights)
+            step[i, j] = 0.3
+            wide = (net.hard(weights + step) - net.hard(weights - step)) / 0.6
+            assert wide.item() == pytest.approx(truth[i, j].item(), abs=1e-12)
+
+
+def test_networks_by_enumeration_agree_with_differences_and_with_each_other():
+    net, weights = binary_network.network(d=4, units=3, samples=6), normal((12,), 1)
+    torch.testing.assert_close(gradient(net.expected, weights), differences(net.expected, weights), atol=1e-9, rtol=0)
+    deep, first = deep_binary.network(3, units=3, d=4, samples=5), normal((12,), 2)
+    torch.testing.assert_close(gradient(deep.expected, first), differences(deep.expected, first), atol=1e-9, rtol=0)
+
+
+def unbiased(rows: Tensor, truth: Tensor) -> bool:
+    return bool(((rows.mean(0) - truth).abs() <= 4 * rows.std(0) / len(rows) ** 0.5).all())
+
+
+def test_the_score_function_is_unbiased_on_the_network_and_a_biased_estimator_is_caught():
+    net, weights = binary_network.network(d=3, units=3, samples=4), normal((9,), 1)
+    case = setting("binary network")
+    small = type(case)("", "", case.op, weights, gradient(net.expected, weights), net.loss, draws=10_000)
+    right = sample(Contender("score_function", None), small).gradients
+    assert unbiased(right, small.truth)
+    assert not score(right, small.truth).bias > 4 * score(right, small.truth).error
+    wrong = right + 0.2 * small.truth
+    assert not unbiased(wrong, small.truth)
+    assert score(wrong, small.truth).resolved
+    st = sample(Contender("sampled", Sampled()), small).gradients
+    assert score(st, small.truth).resolved
+    assert (
+        score(sample(Contender("reinmax", ReinMax()), small).gradients, small.truth).bias < score(st, small.truth).bias
+    )
+
+
+def test_scores_by_hand():
+    truth = torch.tensor([2.0, 0.0])
+    got = score(torch.tensor([[2.0, 1.0], [0.0, 1.0]]), truth)
+    assert (got.bias, got.deviation) == pytest.approx((math.sqrt(2) / 2, math.sqrt(2) / 2))
+    assert (got.cosine, got.scale, got.descent) == pytest.approx((math.sqrt(0.5), 1.0, 0.5))
+    zero = score(torch.zeros(3, 2), truth)
+    assert (zero.cosine, zero.scale, zero.bias) == (None, None, 1.0)
+    with pytest.raises(ValueError, match="the true gradient is 0"):
+        score(torch.zeros(3, 2), torch.zeros(2))
+
+
+def test_every_strategy_is_scored_and_the_command_writes(tmp_path, capsys):
+    names = {c.name.split()[0] for s in all_settings() for c in contenders(s)}
+    assert names == {*members.strategies(), "score_function"}
+    assert main(["--setting", "categorical, tanh", "--draws", "50", "--out", str(tmp_path)]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines()[:20])) <= 80
+    rows = json.loads((tmp_path / "table.json").read_text())
+    assert {"reinmax", "zgr", "score_function"} <= {row["contender"] for row in rows}
+    assert all((tmp_path / name).stat().st_size for name in ("table.md", "table.svg", "table.png"))
+    assert main(["--setting", "nothing"]) == 2
+    assert "no setting has 'nothing'" in capsys.readouterr().err
+
+
+def test_the_toy_stops_where_it_is_predicted():
+    assert [round(toy.loss_at(toy.stationary(q), q), 4) for q in toy.POWERS] == [0.3522, 0.2475, 0.1213]
+    assert [round(toy.loss_at(0, q), 4) for q in toy.POWERS] == [0.3019, 0.2025, 0.0911]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("strategy", "published"),
+    [
+        (Sampled(), [[0.2154, 0.1452, 0.0690], [0.2272, 0.1480, 0.0688]]),
+        (ReinMax(), [[0.2098, 0.1401, 0.0659], [0.0152, 0.0043, 0.0007]]),
+    ],
+)
+def test_the_published_traces_of_the_toy(strategy, published):
+    """Hooper & Shekhovtsov 2026: the mean loss of the first and the last epoch."""
+    got = toy.trace(strategy)
+    assert (got[[0, -1]] - torch.tensor(published)).abs().max() < 2e-3
