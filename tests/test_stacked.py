@@ -284,6 +284,18 @@ def test_an_operation_without_a_batching_rule_is_an_obstacle(monkeypatch):
     assert "data-dependent control flow" in obstacle(choose(compose(*SMALL, "component.range=learned_step")))
 
 
+def test_a_module_that_mixes_the_samples_of_a_batch_is_an_obstacle(monkeypatch):
+    class Centred(torch.nn.Module):
+        def forward(self, x):
+            return x - x.mean(0)
+
+    def mixing(choices):
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10), Centred())
+
+    monkeypatch.setattr("experiments.stacked.obstacles.build_model", mixing)
+    assert "mix samples" in obstacle(choose(compose(*SMALL)))
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
 def test_an_optimizer_step_is_torchs(name):
     """Shared hyperparameters and one's own, against torch.optim, a parameter at a time."""

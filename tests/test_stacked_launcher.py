@@ -147,9 +147,34 @@ def test_a_worker_that_dies_is_reported_and_the_other_does_the_rest(tmp_path):
         time.sleep(0.2)
         (tmp_path / str(number)).touch()
 
-    with pytest.raises(WorkerDied, match="code -9"):
-        work(unit, list(range(4)), 2)
+    dead, *others = work(unit, list(range(4)), 2)
+    assert isinstance(dead, WorkerDied)
+    assert "code -9" in str(dead)
+    assert others == [None] * 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2", "3"]
+
+
+def test_the_jobs_of_a_worker_that_dies_are_reported_and_the_same_command_ends_them(tmp_path, monkeypatch):
+    own = ("-m", "strategy=ste,smooth", "seed=0,1", *QUICK, "engine=stacked", "workers=2")
+    advance = StackedTrainer.advance
+
+    def dies(self):
+        if self.step == 3 and _is_smooth(self):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return advance(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StackedTrainer, "advance", dies)
+        answer = command(*own, cwd=tmp_path)
+    assert answer.code == 1
+    assert "2 DONE" in answer.out
+    assert "2 INTERRUPTED" in answer.out
+    assert command(*own, cwd=tmp_path).code == 0
+    assert len(by_name(tmp_path)) == 4
+
+
+def _is_smooth(trainer):
+    return any(layer.temperature is not None for layer in trainer.probe.layers.values())
 
 
 def test_a_stopped_sweep_goes_on(tmp_path, monkeypatch):

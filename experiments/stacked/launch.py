@@ -14,7 +14,7 @@ from experiments.run import Outcome
 from experiments.stacked.arrange import Unit, arrange
 from experiments.stacked.job import Job, compose
 from experiments.stacked.run import run_group
-from experiments.stacked.workers import work
+from experiments.stacked.workers import WorkerDied, work
 from experiments.sweep.workers import cores
 from experiments.task import JobFailed, NotStarted, objective
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
@@ -34,6 +34,8 @@ def launch(launcher: Any, job_overrides: Sequence[Sequence[str]], first: int) ->
 
     ended: dict[int, Ended] = {}
     for unit, results in zip(units, work(run, units, workers), strict=True):
+        if isinstance(results, WorkerDied):
+            results = [(results, True)] * len(unit.jobs)
         ended.update(zip(unit.jobs, results, strict=True))
     return [job.ended(*ended[number]) for number, job in enumerate(jobs)]
 

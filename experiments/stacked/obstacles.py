@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import copy
 
-from experiments.build import build_model, floating
+import torch
+from torch import Tensor, nn
+
+from experiments.build import build_model
 from experiments.config import Choices
 from experiments.stacked.layers import stack
 from experiments.stacked.optimizers import KINDS
 from surrogates import anneal, hard_layers, key_noise, mode
 
 SAMPLES = 2  # of the trial
+CLOSE = 1e-6  # how far a stack may be from its replicas alone, in float64
 
 
 def obstacle(choices: Choices) -> str | None:
@@ -34,22 +37,33 @@ def obstacle(choices: Choices) -> str | None:
 
 
 def _try(choices: Choices) -> None:
-    """A training step's forward and backward pass, and an evaluation, of two replicas on a few samples."""
-    shape, settings = choices.data.input_shape, choices.settings
-    models = [build_model(choices), build_model(choices)]
+    """A training step's forward and backward pass, and an evaluation, of two replicas on a few samples.
+
+    Compared with each replica alone: an op that mixes the samples of a batch would mix those of two replicas.
+    """
+    shape = (SAMPLES, *choices.data.input_shape)
+    models = [build_model(choices).to(torch.float64) for _ in range(2)]
     if any(layer.clock is not None for layer in hard_layers(models[0]).values()):
         raise ValueError("the temperature of each run follows its own gap")
-    model = stack(models)
-    x = torch.linspace(-1, 1, 2 * SAMPLES * torch.Size(shape).numel(), dtype=floating(settings))
-    x = x.view(2 * SAMPLES, *shape).to(settings.device)
+    stream = torch.Generator().manual_seed(0)
+    halves = [torch.randn(shape, generator=stream, dtype=torch.float64) for _ in models]
+    x = torch.stack(halves).to(choices.settings.device)
+    alone = [_answers(copy.deepcopy(model), own, seed) for seed, (model, own) in enumerate(zip(models, x, strict=True))]
+    together = _answers(stack(models), x.flatten(0, 1), torch.tensor([0, 1]))
+    for part, whole, *own in zip(("outputs", "gradients", "evaluation"), together, *alone, strict=True):
+        if whole.shape != torch.cat(own).shape:
+            raise ValueError(f"two stacked models give {part} of shape {tuple(whole.shape)}")
+        if not torch.allclose(whole, torch.cat(own), rtol=CLOSE, atol=CLOSE, equal_nan=True):
+            raise ValueError(f"{part} of two stacked models are not those of each alone, which mix samples of a batch")
+
+
+def _answers(model: nn.Module, x: Tensor, seed: int | Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Outputs, the gradient with respect to the inputs, and the outputs in evaluation."""
     anneal(model, 0.5, 0.5)
-    key_noise(model, torch.tensor([0, 1]), 1)
-    torch.autograd.backward(_check(choices, model(x)).sum())
+    key_noise(model, seed, 1)
+    x.requires_grad_()
+    logits = model(x)
+    torch.autograd.backward(logits.sum())
+    gradient = torch.zeros_like(x) if x.grad is None else x.grad
     with torch.no_grad(), mode(model.eval(), "hard"):
-        _check(choices, model(x))
-
-
-def _check(choices: Choices, logits: Tensor) -> Tensor:
-    if logits.shape != (2 * SAMPLES, choices.data.classes):
-        raise ValueError(f"two stacked models give logits of shape {tuple(logits.shape)}")
-    return logits
+        return logits.detach(), gradient, model(x)

@@ -20,11 +20,11 @@ class WorkerDied(Exception):
     """A worker process ended before it had done its part; the message says how."""
 
 
-def work(run: Callable[[Unit], Result], units: Sequence[Unit], workers: int) -> list[Result]:
+def work(run: Callable[[Unit], Result], units: Sequence[Unit], workers: int) -> list[Result | WorkerDied]:
     """run(unit) for every unit, in their order; in this process if one is enough.
 
     Forked processes take the next unit when they are done with one. A signal that stops this process is handed on,
-    and waits until they have saved. Raises WorkerDied where one dies by itself; the others still do the rest.
+    and waits until they have saved. Where one dies by itself its unit gives WorkerDied; the others do the rest.
     """
     if workers == 1 or "fork" not in multiprocessing.get_all_start_methods():
         return [run(unit) for unit in units]
@@ -67,7 +67,7 @@ class _Crew:
 
     def results(self) -> list[Any]:
         """Waits for all of it."""
-        died = ""
+        died = "a worker process ended early"
         try:
             while self.pipes:
                 for pipe in connection.wait(list(self.pipes)):
@@ -75,9 +75,7 @@ class _Crew:
         except BaseException as stopped:
             self._dismiss(stopped)
             raise
-        if len(self.done) < len(self.units):
-            raise WorkerDied(died or "a worker process ended early")
-        return [self.done[number] for number in range(len(self.units))]
+        return [self.done.get(number, WorkerDied(died)) for number in range(len(self.units))]
 
     def _receive(self, pipe: Any) -> str:
         """One result; or how a worker that had not finished died."""
