@@ -97,7 +97,15 @@ def settings() -> list[Setting]:
     q, b, theta = normal((5, 5), 1), normal((5,), 2), normal((5,), 3)
     functions: dict[str, Function] = {"quadratic": partial(quadratic, q=q, b=b), "tanh": partial(tanh, w=2 * q, b=b)}
     found = [
-        Setting(f"categorical, {name} loss", "Gumbel noise", ArgMax(), theta, exact(f, theta), partial(_on_rows, f))
+        Setting(
+            f"categorical, {name} loss",
+            "Gumbel noise",
+            ArgMax(),
+            theta,
+            exact(f, theta),
+            partial(_on_rows, f),
+            draws=20_000,
+        )
         for name, f in functions.items()
     ]
     theta = torch.tensor([-1.0], dtype=torch.float64)

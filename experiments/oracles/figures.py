@@ -49,6 +49,8 @@ def _looks(name: str) -> dict[str, Any]:
 def _plane(axes: Any, rows: Sequence[Row]) -> None:
     axes.set(title="binary network", xlabel="deviation of one sample", ylabel="bias", yscale="log")
     axes.set_xscale("symlog", linthresh=0.1)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter("{x:g}")
     for row in rows:
         known = row.contender in SHOWN
         look = _looks(row.contender) if known else {"color": "#CCCCCC", "marker": "."}
@@ -64,3 +66,4 @@ def _against_depth(axes: Any, rows: Sequence[Row], field: str, title: str, log: 
             axes.plot(*zip(*points, strict=True), label=label, markersize=4, linewidth=1.2, **_looks(name))
     if log:
         axes.set_yscale("log" if all(v > 0 for v in axes.dataLim.intervaly) else "symlog")
+        axes.yaxis.set_major_formatter("{x:g}")
