@@ -6,6 +6,7 @@ A file is what `torch.save` writes, which may be followed by anything, and one l
 import hashlib
 import io
 import logging
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -48,10 +49,15 @@ def save(path: Path, state: dict[str, Any]) -> None:
 def load(path: Path, map_location: str | torch.device = "cpu") -> dict[str, Any]:
     """The state that was saved, its tensors on `map_location`.
 
-    Raises CheckpointError where the file is missing, empty, cut short, changed, foreign or of a later version.
+    Raises CheckpointError where the file is missing, empty, cut short, changed, foreign or of a later version, or holds
+    objects that only code could make.
     """
     content = _checked(path)
-    state = torch.load(io.BytesIO(content), map_location=map_location, weights_only=True)
+    try:
+        state = torch.load(io.BytesIO(content), map_location=map_location, weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, ValueError, EOFError) as error:
+        fault = str(error).strip().splitlines()[0]
+        raise CheckpointError(f"{path} does not hold plain data alone and is not loaded: {fault}") from error
     if not isinstance(state, dict):
         raise CheckpointError(f"{path} holds a {type(state).__name__}, not the dict that a run saves")
     return state

@@ -1,0 +1,15 @@
+"""Every public bug report of these groups has a test under its id."""
+
+import re
+
+from runs import ROOT
+
+GROUPS = {"F": 8, "G": 11, "H": 11, "I": 7, "J": 5}
+
+
+def test_every_case_has_a_test():
+    text = "".join(path.read_text() for path in (ROOT / "tests").glob("test_*.py"))
+    names = re.findall(r"^def (test_case_\w+)\(", text, re.M)
+    found = {case for name in names for case in re.findall(r"[A-Z]\d\d", name)}
+    wanted = {f"{group}{number:02}" for group, count in GROUPS.items() for number in range(1, count + 1)}
+    assert wanted - found == set()
