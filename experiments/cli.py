@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +33,7 @@ def main(conf: Path) -> NoReturn:
     command = hydra.main(version_base=VERSION_BASE, config_path=str(conf), config_name="config")(task)
     try:
         refuse_repeated_keys(sys.argv[1:])
-        with _flags_first(), _terminable(), _told_once():
+        with _flags_first(), _terminable():
             command()
         if task.refused is not None:
             raise task.refused
@@ -76,21 +75,6 @@ def _terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _told_once() -> Iterator[None]:
-    """A file that TensorBoard's thread cannot write is told by the run that waits for it, not by a trace as well."""
-
-    def hook(seen: Any) -> None:
-        if not isinstance(seen.exc_value, OSError):
-            before(seen)
-
-    before, threading.excepthook = threading.excepthook, hook
-    try:
-        yield
-    finally:
-        threading.excepthook = before
 
 
 def _exit(code: int, message: str) -> NoReturn:

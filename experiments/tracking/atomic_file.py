@@ -1,8 +1,9 @@
-"""Files that are replaced whole or not at all, whenever the process or the machine stops."""
+"""Files that are replaced whole or not at all, and additions to files that are made whole or raise."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,6 +32,13 @@ def replacing(path: Path, keep_as: Path | None = None) -> Iterator[BinaryIO]:
         scratch.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def write_all(file: RawIOBase, content: bytes) -> None:
+    """Writes all of `content` to an unbuffered file: a disk about to be full takes a part and reports no error."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) or 0 :]
 
 
 def _sync_folder(folder: Path) -> None:

@@ -35,7 +35,7 @@ def save(path: Path, state: dict[str, Any]) -> None:
     numbers, text and tensors.
     """
     check_plain(state)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(exist_ok=True)  # not its parents: a run folder that was removed is not to come back in part
     # A damaged last.pt must not push out the good previous one.
     keep_as = path.with_name(PREVIOUS) if path.name == LAST and _is_whole(path) else None
     buffer = io.BytesIO()

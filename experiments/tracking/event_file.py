@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from experiments.tracking.atomic_file import write_all
 from experiments.tracking.checksum import masked_crc32c
 
 _numbers = itertools.count()
@@ -52,7 +53,7 @@ class EventFile:
 
     def flush(self) -> None:
         """Hands all that was added to the operating system, where it survives the death of this process."""
-        self._file.write(b"".join(self._waiting))
+        write_all(self._file, b"".join(self._waiting))
         self._waiting.clear()
 
     def close(self) -> None:

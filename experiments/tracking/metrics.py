@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments.tracking.atomic_file import write_all
 from experiments.tracking.strict_json import encode, number
 
 _log = logging.getLogger(__name__)
@@ -47,14 +48,8 @@ class MetricsLog:
                 self._skip(step, tag, value)
             else:
                 record[tag] = converted
-        self._append(f"{encode(record)}\n".encode())
+        write_all(self._file, f"{encode(record)}\n".encode())
         self._last_step = step
-
-    def _append(self, line: bytes) -> None:
-        """Writes all of a line: a disk about to be full takes a part of it and reports no error."""
-        rest = memoryview(line)
-        while rest:
-            rest = rest[self._file.write(rest) :]
 
     def sync(self) -> None:
         """Put all lines on the disk itself; call it before a checkpoint is published."""
