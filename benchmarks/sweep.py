@@ -2,7 +2,8 @@
 
 Runs a second, start-up included, of the digits MLP with quantized activations, batch 64, validation every 100 steps and
 gradient norms every 10: 4 strategies x 16 seeds for 600 steps, 1 strategy x 64 seeds for 6,000, at widths 128 and 32.
-The limit is the same number of batched matrix products and nothing else. A row says whether the compile cache was cold.
+The limit is the same number of batched matrix products and nothing else, measured with one thread and divided by the
+number of cores, as the workers of a sweep (one thread each) divide it. A row says whether the compile cache was cold.
 
 Usage: python benchmarks/sweep.py [--pairs 15] [--scale 1.0] [--width 32 ...] [--lightning PYTHON]
 `--scale` shortens steps and seeds for a trial; `--lightning` is the interpreter of an environment with lightning 2.6.
@@ -49,6 +50,7 @@ SWEEPS = (
     Sweep("ste", 64, 6000, {128: 5.0, 32: 12.0}),
 )
 OVER_LIGHTNING = 12.0
+WORKERS = len(os.sched_getaffinity(0))  # processes of one thread each, among which a sweep is divided
 
 
 def main() -> None:
@@ -117,6 +119,7 @@ def products(sweep: Sweep, width: int, repeats: int = 20) -> float:
     """Seconds of all matrix products of a sweep as batched ones over a group: 3 forward, 3 + 2 backward, a step."""
     import torch
 
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     shapes = [(64, 64, width), (64, width, width), (64, width, 10)]
     backward = [(n, m, k) for m, n, k in shapes] + [(m, k, n) for m, n, k in shapes[1:]]
@@ -127,7 +130,7 @@ def products(sweep: Sweep, width: int, repeats: int = 20) -> float:
     for _ in range(repeats):
         for a, b in pairs:
             torch.bmm(a, b)
-    return (time.perf_counter() - began) / repeats * sweep.steps * (sweep.jobs // sweep.seeds)
+    return (time.perf_counter() - began) / repeats * sweep.steps * (sweep.jobs // sweep.seeds) / WORKERS
 
 
 if __name__ == "__main__":
