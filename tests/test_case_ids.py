@@ -1,10 +1,10 @@
-"""Every public bug report of these groups has a test under its id."""
+"""Every public bug report that the project answers has a test under its id."""
 
 import re
 
 from runs import ROOT
 
-GROUPS = {"F": 8, "G": 11, "H": 11, "I": 7, "J": 5}
+GROUPS = {"A": 9, "B": 14, "C": 12, "D": 5, "E": 11, "F": 8, "G": 11, "H": 11, "I": 7, "J": 5}
 
 
 def test_every_case_has_a_test():
