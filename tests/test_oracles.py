@@ -9,6 +9,7 @@ import torch
 from test_estimators import TABLE
 from torch import Tensor
 
+import surrogates.strategies
 from experiments.oracles import (
     binary_network,
     categorical,
@@ -26,7 +27,7 @@ from experiments.oracles.scores import score
 from experiments.oracles.setting import gradient, normal
 from experiments.oracles.table import all_settings
 from surrogates import members
-from surrogates.kernels import KERNELS
+from surrogates.kernels import KERNELS, Logistic
 from surrogates.noise import EULER
 from surrogates.strategies.reinmax import ReinMax
 from surrogates.strategies.sampled import Sampled
@@ -218,6 +219,39 @@ def test_every_strategy_is_scored_and_the_command_writes(tmp_path, capsys):
     assert all((tmp_path / name).stat().st_size for name in ("table.md", "table.svg", "table.png"))
     assert main(["--setting", "nothing"]) == 2
     assert "no setting has 'nothing'" in capsys.readouterr().err
+
+
+MINE = """
+from dataclasses import dataclass
+from surrogates.core import Strategy, detached, graft
+
+
+@dataclass(frozen=True)
+class Mine(Strategy):
+    def combine(self, op, *x, T, noise):
+        return graft(op.hard(*detached(x)), x[0])
+
+    def check(self, op):
+        pass
+"""
+
+
+def test_a_new_strategy_and_a_new_kernel_appear(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.setattr(surrogates.strategies, "__path__", [*surrogates.strategies.__path__, str(tmp_path)])
+    monkeypatch.setitem(KERNELS, "steep", Logistic())
+    members._members.cache_clear()
+    try:
+        case = setting("Bernoulli, |z - 0.45|^2")
+        found = {c.name: c for c in contenders(case)}
+        assert {"mine", "mine at x + noise", "sampled steep", "sign, steep noise"} <= {
+            *found,
+            *(s.name for s in all_settings()),
+        }
+        rows = sample(found["mine"], case, draws=10).gradients
+        assert torch.equal(rows, torch.full_like(rows, 2 * -0.45))  # hard value 0, slope 2 (0 - 0.45)
+    finally:
+        members._members.cache_clear()
 
 
 def test_the_toy_stops_where_it_is_predicted():
