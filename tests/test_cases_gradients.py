@@ -256,7 +256,7 @@ def test_case_C04() -> None:
     assert (x / 1e-3).softmax(-1).isnan().all()  # what dividing first does
     for dtype in HALF:
         for op in OPS:
-            for cell in cells(op):
+            for cell in cells(op, one_kernel=True):
                 for T in (1e-3, 1e-2):
                     inputs = filled(op, *[torch.tensor([[70.0, 65.6], [-6e4, 6e4]], dtype=dtype)] * arity(op))
                     assert cell(*inputs, T=T).isfinite().all(), (cell, dtype, T)

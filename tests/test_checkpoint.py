@@ -170,7 +170,7 @@ for step in range(10_000):
     print(step, flush=True)
 """
     command = [sys.executable, "-c", code, str(tmp_path)]
-    for trial in range(4):
+    for trial in range(2):
         shutil.rmtree(tmp_path)
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         process.stdout.readline()

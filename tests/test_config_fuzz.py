@@ -53,7 +53,7 @@ def check(arguments):
 
 
 @given(command_lines())
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_a_few_command_lines(arguments):
     check(arguments)
 
