@@ -160,6 +160,7 @@ def test_a_path_that_is_too_long_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_locale_that_does_not_know_the_letters_of_the_path(tmp_path):
     folder = tmp_path / "ä"
     folder.mkdir()

@@ -22,7 +22,12 @@ VARIANTS: dict[str, list[dict[str, object]]] = {
     "quantized_activation": [{"range": "learned_step"}, {"range": "learned_clip"}, {"bits": 1}],
     "floor": [{"step": 0.1, "low": -0.5, "high": 0.5}],
 }
-COMPONENTS = [(name, kwargs) for name in LAYER_CLASSES for kwargs in [{}, *VARIANTS.get(name, [])]]
+BRIEF = {"hard_gate", "k_winners", "lookup", "quantized_activation", "quantized_weight"}  # the rest is slow
+COMPONENTS = [
+    pytest.param(name, kwargs, marks=[] if name in BRIEF and not kwargs else pytest.mark.slow)
+    for name in LAYER_CLASSES
+    for kwargs in [{}, *VARIANTS.get(name, [])]
+]
 every_component = pytest.mark.parametrize(("name", "kwargs"), COMPONENTS, ids=str)
 X = torch.randn(5, 3, 8, 8, generator=generator(0))
 

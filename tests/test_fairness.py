@@ -17,7 +17,11 @@ from runs import CONF, SHORT, command, compose, read, train
 from surrogates import EmptyCell, key_noise
 from surrogates.noise import uniforms
 
-COMPONENTS = sorted(path.stem for path in (CONF / "component").iterdir())
+BRIEF = {"hard_gate", "hard_max_pool", "quantized_activation", "quantized_weight"}  # the rest is slow
+COMPONENTS = [
+    pytest.param(stem, marks=[] if stem in BRIEF else pytest.mark.slow)
+    for stem in sorted(path.stem for path in (CONF / "component").iterdir())
+]
 STRATEGIES = sorted(path.stem for path in (CONF / "strategy").iterdir())
 
 

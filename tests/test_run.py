@@ -481,6 +481,7 @@ def test_anomaly_detection_names_the_forward_line(tmp_path, monkeypatch):
     assert train(tmp_path / "other", "component=relu", "log_every=1").status == "FAILED"
 
 
+@pytest.mark.slow
 def test_case_I06_a_model_in_training_is_copied_and_pickled(tmp_path):
     """The part of the whole model: every component under every strategy."""
     strategies = {name: choose(compose(f"strategy={name}")).strategy for name in STRATEGIES}
