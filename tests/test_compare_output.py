@@ -185,6 +185,17 @@ def test_wrong_arguments_exit_with_2(arguments, capsys):
     assert ended.value.code == 2
 
 
+def test_the_readme_table_overwrites_nothing(tmp_path, capsys):
+    write_run(tmp_path / "runs" / "a")
+    mine = tmp_path / "README.md"
+    mine.write_text("mine")
+    with pytest.raises(SystemExit) as stopped:
+        main([str(tmp_path / "runs"), "--readme", str(mine)])
+    assert stopped.value.code == 2
+    assert "README.md exists and is left as it is" in capsys.readouterr().err
+    assert mine.read_text() == "mine"
+
+
 def test_the_readme_table(tmp_path):
     for strategy, component, seed in [(s, c, n) for s in ("ste", "rewrite") for c in ("floor", "sign") for n in (0, 1)]:
         if (strategy, component) != ("rewrite", "sign"):

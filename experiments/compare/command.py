@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
         default="auto",
         help="of the ops: all of up to 40 runs, or one an arm",
     )
-    add("--readme", type=Path, metavar="FILE", help="write the table of the README there")
+    add("--readme", type=_new_file, metavar="FILE", help="write the table of the README to this new file")
     add("--metric", default="accuracy/test", metavar="TAG", help="accuracy/... or loss/...; default %(default)s")
     add("--at", choices=("best", "last"), default="best", help="the best checkpoint on validation data, or the last")
     add("--baseline", default=DEFAULT_BASELINE, metavar="NAME", help="a strategy, or 'best'; default %(default)s")
@@ -76,6 +76,7 @@ def question(given: argparse.Namespace) -> Question:
 
 def _write(report: Report, given: argparse.Namespace) -> None:
     if given.readme:
+        given.readme.parent.mkdir(parents=True, exist_ok=True)
         given.readme.write_text(markdown.readme(report), encoding="utf-8")
     if given.tensorboard:
         for problem in write_aggregates(report, given.tensorboard, given.pictures):
@@ -90,6 +91,15 @@ def _positive(text: str) -> float:
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"must be more than 0, got {text}")
     return number
+
+
+def _new_file(text: str) -> Path:
+    path = Path(text)
+    if path.exists():
+        raise argparse.ArgumentTypeError(f"{text} exists and is left as it is; name a new file")
+    if not path.parent.is_dir() and path.parent.exists():
+        raise argparse.ArgumentTypeError(f"{path.parent} is no folder")
+    return path
 
 
 def _seeds(text: str) -> tuple[int, ...]:
