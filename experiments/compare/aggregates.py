@@ -93,9 +93,7 @@ def safe(name: str) -> str:
 def _write_bands(section: Section, arm: str, folder: Path) -> None:
     bands = section.evidence[arm].bands
     with EventFile(folder) as file:
-        file.add(
-            margin_layout_summary({title: (tag, f"{LOWER}/{tag}", f"{UPPER}/{tag}") for title, tag in _BANDS.items()})
-        )
+        file.add(margin_layout_summary({title: _ends(tag) for title, tag in _BANDS.items()}))
         for step, values in _by_step(bands):
             file.scalars(step, values)
 
