@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,45 +39,39 @@ def search(
     compose: Callable[[Sequence[str]], DictConfig],
 ) -> str | None:
     """Brings the study in `root` to so many trials; the best one in words, None if none was completed."""
+    with _study(root) as study:
+        for trial in _cut_off(study):
+            study.enqueue_trial(trial.params)
+            study.tell(trial.number, state=TrialState.FAIL)
+        while (done := _over(study)) < trials:
+            study.sampler = optuna.samplers.TPESampler(seed=seed + done)  # the same proposals after any number of stops
+            study.pruner = optuna.pruners.MedianPruner(n_startup_trials=4)
+            trial = study.ask()
+            own = [*shared, *(f"{key}={_suggested(trial, key, space)}" for key, space in spaces.items())]
+            state, value, words = _made(root, own, trial, compose)
+            study.tell(trial, value, state=state)
+            print(f"[{done + 1}/{trials}] {' '.join(own)}: {words}", flush=True)
+        if not any(trial.state == TrialState.COMPLETE for trial in study.trials):
+            return None
+        best = study.best_trial
+        return f"best {best.value:.4f}: {' '.join(f'{key}={value}' for key, value in best.params.items())}"
+
+
+@contextmanager
+def _study(root: Path) -> Iterator[optuna.Study]:
+    """The study in a folder, for this process alone; raises ConfigError while another one has it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     root.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(root / ".study.lock", timeout=0)
     try:
-        with lock:
-            return _search(root, spaces, shared, trials, seed, compose)
+        held = FileLock(root / ".study.lock", timeout=0).acquire()
     except Timeout:
         raise ConfigError(f"another search is at work in {root}; wait, or choose another --root") from None
-
-
-def _search(
-    root: Path,
-    spaces: dict[str, Any],
-    shared: Sequence[str],
-    trials: int,
-    seed: int,
-    compose: Callable[[Sequence[str]], DictConfig],
-) -> str | None:
-    study = optuna.create_study(
-        storage=JournalStorage(JournalFileBackend(str(root / "study.journal"))),
-        study_name=root.name,
-        load_if_exists=True,
-    )
-    for trial in _cut_off(study):
-        study.enqueue_trial(trial.params)
-        study.tell(trial.number, state=TrialState.FAIL)
-    while _over(study) < trials:
-        done = _over(study)
-        study.sampler = optuna.samplers.TPESampler(seed=seed + done)  # the same proposals however often it was stopped
-        study.pruner = optuna.pruners.MedianPruner(n_startup_trials=4)
-        trial = study.ask()
-        own = [*shared, *(f"{key}={_suggested(trial, key, space)}" for key, space in spaces.items())]
-        state, value, words = _made(root, own, trial, compose)
-        study.tell(trial, value, state=state)
-        print(f"[{done + 1}/{trials}] {' '.join(own)}: {words}", flush=True)
-    if not any(trial.state == TrialState.COMPLETE for trial in study.trials):
-        return None
-    best = study.best_trial
-    return f"best {best.value:.4f}: {' '.join(f'{key}={value}' for key, value in best.params.items())}"
+    with held:
+        yield optuna.create_study(
+            storage=JournalStorage(JournalFileBackend(str(root / "study.journal"))),
+            study_name=root.name,
+            load_if_exists=True,
+        )
 
 
 def _cut_off(study: optuna.Study) -> list[FrozenTrial]:
