@@ -1,20 +1,14 @@
 """The median of a row."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
-from surrogates.core import Op, rewriting
-from surrogates.kernels import KERNELS
-from surrogates.networks import exact, relaxed
-from surrogates.ops.sort import shared, weighted, with_nan
-from surrogates.permutations import neural_sort, ordered, soft_sort
+from surrogates.order_statistic import OrderStatistic, SortedValues
 
 
 @dataclass(frozen=True)
-class Median(Op):
+class Median(OrderStatistic):
     """median(x) = x_(m), m = (n - 1) // 2, of the sorted entries x_(0) .. x_(n-1) along `dim`.
 
     Shape (..., n, ...) to (..., ...), `dim` removed; of an even number of entries the lower of the two in the middle,
@@ -27,36 +21,8 @@ class Median(Op):
     """
 
     dim: int = -1
-    elementwise: ClassVar[bool] = False
-    keeps_shape: ClassVar[bool] = False
-    tempered_proxy: ClassVar[bool] = True
-    rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
-    def hard(self, x: Tensor) -> Tensor:
-        return self._middle(x, lambda rows, at: with_nan(rows.sort(dim=-1).values[..., at], rows))
-
-    def subgradient(self, x: Tensor, rule: str) -> Tensor:
-        return self._middle(x, lambda rows, at: (ordered(rows)[0] if rule == "first" else shared(rows))[..., at])
-
-    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
-        return self.smooth(x, None, T)
-
-    def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        return self._middle(x, lambda rows, at: weighted(soft_sort, rows, T, at))
-
-    def smooth_neural_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        """NeuralSort's value."""
-        return self._middle(x, lambda rows, at: weighted(neural_sort, rows, T, at))
-
-    def smooth_network(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        """The monotone sorting network's value."""
-        return self._middle(x, lambda rows, at: relaxed(rows, KERNELS["cauchy"], T)[..., at])
-
-    @rewriting("exact")
-    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
-        return self._middle(x, lambda rows, at: exact(rows)[..., at])
-
-    def _middle(self, x: Tensor, sort: Callable[[Tensor, slice], Tensor]) -> Tensor:
+    def combined(self, x: Tensor, sort: SortedValues) -> Tensor:
         n = x.shape[self.dim]
         if n == 0:
             raise IndexError("the median of a row needs an entry in it, it has none")

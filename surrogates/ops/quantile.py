@@ -1,22 +1,17 @@
 """A quantile of a row."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from surrogates.core import Op, in_float32, rewriting
-from surrogates.kernels import KERNELS
-from surrogates.networks import exact, relaxed
-from surrogates.ops.sort import shared, weighted, with_nan
-from surrogates.permutations import neural_sort, ordered, soft_sort
+from surrogates.core import in_float32
+from surrogates.order_statistic import OrderStatistic, SortedValues
 
 
 @dataclass(frozen=True)
-class Quantile(Op):
+class Quantile(OrderStatistic):
     """quantile(x) = (1 - w) x_(i) + w x_(i+1), i + w = q (n - 1), of the sorted entries x_(0) .. x_(n-1) along `dim`.
 
     Shape (..., n, ...) to (..., ...), `dim` removed; torch.quantile's linear interpolation. q = 0 is the minimum, 1 the
@@ -32,10 +27,6 @@ class Quantile(Op):
 
     q: float = 0.5
     dim: int = -1
-    elementwise: ClassVar[bool] = False
-    keeps_shape: ClassVar[bool] = False
-    tempered_proxy: ClassVar[bool] = True
-    rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -43,33 +34,9 @@ class Quantile(Op):
             raise ValueError(f"q must be between 0 and 1, got {self.q}")
 
     def hard(self, x: Tensor) -> Tensor:
-        def sort(rows: Tensor, at: slice) -> Tensor:
-            return with_nan(rows.sort(dim=-1).values[..., at], rows)
+        return in_float32(super().hard, x)
 
-        return in_float32(lambda x: self._between(x, sort), x)
-
-    def subgradient(self, x: Tensor, rule: str) -> Tensor:
-        return self._between(x, lambda rows, at: (ordered(rows)[0] if rule == "first" else shared(rows))[..., at])
-
-    def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
-        return self.smooth(x, None, T)
-
-    def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        return self._between(x, lambda rows, at: weighted(soft_sort, rows, T, at))
-
-    def smooth_neural_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        """Between NeuralSort's values."""
-        return self._between(x, lambda rows, at: weighted(neural_sort, rows, T, at))
-
-    def smooth_network(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        """Between the monotone sorting network's values."""
-        return self._between(x, lambda rows, at: relaxed(rows, KERNELS["cauchy"], T)[..., at])
-
-    @rewriting("exact")
-    def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
-        return self._between(x, lambda rows, at: exact(rows)[..., at])
-
-    def _between(self, x: Tensor, sort: Callable[[Tensor, slice], Tensor]) -> Tensor:
+    def combined(self, x: Tensor, sort: SortedValues) -> Tensor:
         n = x.shape[self.dim]
         if n == 0:
             raise IndexError("a quantile of a row needs an entry in it, it has none")
