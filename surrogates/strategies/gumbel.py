@@ -6,9 +6,8 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from surrogates.core import Op, graft
-from surrogates.kernels import KERNELS
 from surrogates.perturbation import check_one_input, shifted, standard_noise
-from surrogates.strategies.tempered import Tempered, check_smooth
+from surrogates.strategies.tempered import Tempered, check_smooth, smooth_reading
 
 NOISE = "logistic"  # the difference of two Gumbel variables
 
@@ -29,7 +28,7 @@ class Gumbel(Tempered):
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         assert noise is not None
         moved = shifted(op, x[0], standard_noise(op, noise, NOISE), 1.0)
-        soft = op.smooth(moved, kernel=KERNELS[NOISE] if op.takes_kernel() else None, T=T).to(x[0].dtype)
+        soft = smooth_reading(op, moved, kernel=NOISE, T=T).to(x[0].dtype)
         return soft if self.value == "soft" else graft(op.hard(moved.detach()).to(soft.dtype), soft)
 
     def check(self, op: Op) -> None:

@@ -1,19 +1,18 @@
 """Gumbel-Rao: straight-through Gumbel-softmax, averaged over the noise that leads to the same choice."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from surrogates.categorical import check_categorical, draw, softmax, tangent
 from surrogates.core import Op, graft
-from surrogates.strategies.samples import require_samples
-from surrogates.strategies.tempered import Tempered
+from surrogates.strategies.samples import Averaged
 
 
 @dataclass(frozen=True)
-class GumbelRao(Tempered):
+class GumbelRao(Averaged):
     """D of law softmax(x) with the derivative of mean_k softmax((x + g_k) / T), g_k Gumbel given D, held as numbers.
 
     The mean over k = 1 .. `samples` draws of the noise given that it leads to D (Paulus, Maddison & Krause 2021, arXiv
@@ -21,14 +20,6 @@ class GumbelRao(Tempered):
     Z = sum exp(theta) and E_j standard exponential, theta + g is log Z - log E_i at the chosen i, and
     -log(E_j exp(-theta_j) + E_i / Z) elsewhere.
     """
-
-    samples: int = 8
-    soft_forward: ClassVar[bool] = True
-    estimates: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_samples(self.samples)
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         assert noise is not None
@@ -41,9 +32,6 @@ class GumbelRao(Tempered):
 
     def uses(self, op: Op) -> frozenset[str]:
         return frozenset({"temperature"})
-
-    def noisy(self, op: Op) -> bool:
-        return True
 
     def noise_shape(self, op: Op, *x: Tensor) -> tuple[int, ...]:
         return (1 + self.samples, *op.logits(x[0]).shape)

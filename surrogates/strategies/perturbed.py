@@ -1,7 +1,7 @@
 """Perturbed ops: the derivative of a mean over noise, from values of the op alone."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,12 +10,12 @@ from surrogates.core import EmptyCell, Op, graft
 from surrogates.kernels import KERNELS, KernelName
 from surrogates.noise import gumbel_log_density
 from surrogates.perturbation import check_one_input, shifted, standard_noise
-from surrogates.strategies.samples import require_samples
-from surrogates.strategies.tempered import Tempered, smooth_knobs
+from surrogates.strategies.samples import Averaged
+from surrogates.strategies.tempered import smooth_knobs
 
 
 @dataclass(frozen=True)
-class Perturbed(Tempered):
+class Perturbed(Averaged):
     """y = mean_k hard(x + T e_k), k = 1 .. `samples`, with the derivative of mean_k (hard(x + T e_k) - hard(x)) w_k.
 
     w_k = q((z_k - x) / T) / q(e_k), z_k = x + T e_k held and q the density of e, is 1 and has the derivative of its
@@ -26,13 +26,6 @@ class Perturbed(Tempered):
     """
 
     kernel: KernelName | None = "logistic"
-    samples: int = 8
-    soft_forward: ClassVar[bool] = True
-    estimates: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_samples(self.samples)
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         assert noise is not None
@@ -75,9 +68,6 @@ class Perturbed(Tempered):
 
     def uses(self, op: Op) -> frozenset[str]:
         return smooth_knobs(op)
-
-    def noisy(self, op: Op) -> bool:
-        return True
 
     def noise_shape(self, op: Op, *x: Tensor) -> tuple[int, ...]:
         return (self.samples, *x[0].shape)

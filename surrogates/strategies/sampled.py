@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from surrogates.core import Op, graft, in_float32
-from surrogates.kernels import KERNELS, KernelName
+from surrogates.core import Op, graft
+from surrogates.kernels import KernelName
 from surrogates.perturbation import check_one_input, shifted, standard_noise
-from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs
+from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs, smooth_reading
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,7 @@ class Sampled(Tempered):
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         assert noise is not None
         moved = shifted(op, x[0].detach(), standard_noise(op, noise, self.kernel), T)
-        kernel = KERNELS[self.kernel] if self.kernel and op.takes_kernel() else None
-        return graft(op.hard(moved).to(x[0].dtype), in_float32(op.smooth, x[0], kernel=kernel, T=T))
+        return graft(op.hard(moved).to(x[0].dtype), smooth_reading(op, x[0], kernel=self.kernel, T=T))
 
     def check(self, op: Op) -> None:
         check_one_input(op, "sampled")

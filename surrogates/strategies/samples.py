@@ -1,7 +1,24 @@
-"""The check of a number of samples."""
+"""What strategies share that take the mean over several draws of noise."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from surrogates.core import Op
+from surrogates.strategies.tempered import Tempered
 
 
-def require_samples(samples: int) -> None:
-    """Raises ValueError unless it is a whole number from 1."""
-    if type(samples) is not int or samples < 1:
-        raise ValueError(f"samples must be a whole number of at least 1, got {samples}")
+@dataclass(frozen=True)
+class Averaged(Tempered):
+    """An estimator from `samples` draws of noise; raises ValueError unless that is a whole number from 1."""
+
+    samples: int = 8
+    soft_forward: ClassVar[bool] = True
+    estimates: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if type(self.samples) is not int or self.samples < 1:
+            raise ValueError(f"samples must be a whole number of at least 1, got {self.samples}")
+
+    def noisy(self, op: Op) -> bool:
+        return True

@@ -5,12 +5,12 @@ from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
-from surrogates.core import Op, Strategy, in_float32
+from surrogates.core import Op, Strategy
 from surrogates.float32 import require_float32
-from surrogates.kernels import KERNELS, KernelName
+from surrogates.kernels import KernelName
 from surrogates.schedules import ScheduleName
 from surrogates.strategies.ste import StraightThrough
-from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs
+from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs, smooth_reading
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ class Smooth(Tempered):
             raise ValueError(f"gap must be positive, got {self.gap}")
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
-        kernel = KERNELS[self.kernel] if self.kernel and op.takes_kernel(self.form) else None
-        return in_float32(op.reading("smooth", self.form), *x, kernel=kernel, T=T)
+        return smooth_reading(op, *x, kernel=self.kernel, T=T, form=self.form)
 
     def check(self, op: Op) -> None:
         check_smooth(op, self.kernel, self.form)

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from surrogates.core import EmptyCell, Op, detached, graft, in_float32, passing_between
 from surrogates.float32 import require_float32
-from surrogates.kernels import KERNELS, KernelName
-from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs
+from surrogates.kernels import KernelName
+from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs, smooth_reading
 
 FLAT_BELOW = 0.1  # ReSTE's slope is that of a chord from here to 0, where the power's own is infinite
 
@@ -55,8 +55,7 @@ class StraightThrough(Tempered):
         if self.carrier == "power":
             return in_float32(_power, x[0], width=self.width, exponent=1 / self.power)
         if self.carrier == "smooth":
-            kernel = KERNELS[self.kernel] if self.kernel and op.takes_kernel(self.form) else None
-            return in_float32(op.reading("smooth", self.form), *x, kernel=kernel, T=T)
+            return smooth_reading(op, *x, kernel=self.kernel, T=T, form=self.form)
         proxy = op.reading("proxy", self.form)
         return in_float32(proxy, *x, T=T) if op.tempered_proxy else proxy(*x, T=T)
 

@@ -1,8 +1,11 @@
 """What strategies with a temperature share: its schedule and the choice of a kernel."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from surrogates.core import EmptyCell, Op, Strategy
+from torch import Tensor
+
+from surrogates.core import EmptyCell, Op, Strategy, in_float32
 from surrogates.kernels import KERNELS
 from surrogates.schedules import SCHEDULES, ScheduleName, require_temperature
 
@@ -46,3 +49,9 @@ def check_smooth(op: Op, kernel: str | None, form: str | None = None) -> None:
 def smooth_knobs(op: Op, form: str | None = None) -> frozenset[str]:
     """The knobs that a smooth reading of this op uses."""
     return frozenset({"temperature", "kernel"} if op.takes_kernel(form) else {"temperature"})
+
+
+def smooth_reading(op: Op, *x: Tensor, kernel: str | None, T: Any, form: str | None = None) -> Tensor:
+    """The op's smooth reading, or a form of it, under a kernel by name where it takes one; in float32 at least."""
+    law = KERNELS[kernel] if kernel and op.takes_kernel(form) else None
+    return in_float32(op.reading("smooth", form), *x, kernel=law, T=T)
