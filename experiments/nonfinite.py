@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -30,6 +30,11 @@ def is_finite(values: Tensor) -> bool:
     return bool(values.isfinite().all())
 
 
+def is_sound(losses: Iterable[float], norms: Iterable[float]) -> bool:
+    """Whether all losses are finite, and all norms are and can be squared."""
+    return all(map(math.isfinite, losses)) and all(norm < LARGEST for norm in norms)
+
+
 def diagnosis(
     model: nn.Module,
     x: Tensor,
@@ -42,11 +47,11 @@ def diagnosis(
 
     `losses` are those of the steps since the last logged one; gradients and weights are norms by parameter.
     """
+    if is_sound(losses, [*gradients.values(), *weights.values()]):
+        return ""
     bad_steps = [step - len(losses) + 1 + i for i, loss in enumerate(losses) if not math.isfinite(loss)]
     bad_weights = [(name, norm) for name, norm in weights.items() if not norm < LARGEST]
     bad_gradients = [(name, norm) for name, norm in gradients.items() if not norm < LARGEST]
-    if not (bad_steps or bad_weights or bad_gradients):
-        return ""
     parts = [f"training diverged by step {step}"]
     if bad_steps:
         parts.append(f"the loss is {losses[bad_steps[0] - step - 1]} from step {bad_steps[0]} on")

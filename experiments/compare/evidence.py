@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 from experiments.compare.bands import Band, bands
 from experiments.compare.budgets import Budgeted, Budgets, budgeted, budgets
 from experiments.compare.comparing import Result
 from experiments.compare.learning_curves import read_curves
+from experiments.compare.processes import spread
 from experiments.compare.run_record import RunRecord
 from experiments.compare.symptoms import symptoms
 from experiments.compare.words import words
@@ -39,12 +37,8 @@ class _Task:
 def gather(results: Sequence[Result]) -> list[dict[str, Evidence]]:
     """For every block, the evidence by arm; memory holds one arm's curves at a time and process."""
     tasks = [_Task(choice.runs, budgets(result)) for result in results for choice in result.choices]
-    if sum(len(task.runs) for task in tasks) < MANY or len(tasks) < 2:
-        found = iter([_read(task) for task in tasks])
-    else:
-        workers = min(os.cpu_count() or 1, len(tasks))
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            found = iter(list(pool.map(_read, tasks)))
+    few = sum(len(task.runs) for task in tasks) < MANY or len(tasks) < 2
+    found = iter([_read(task) for task in tasks] if few else spread(_read, tasks))
     return [{choice.arm.name: next(found) for choice in result.choices} for result in results]
 
 

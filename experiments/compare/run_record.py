@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -107,11 +108,7 @@ def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float])
     lines = [line for line in str(status.get("error") or "").strip().splitlines() if line.strip()]
     said = lines[-1].strip() if lines else ""
     if name == DONE:
-        bad = [
-            tag
-            for tag in ("loss/train", "loss/val")
-            if abs(last.get(tag, 0.0)) == float("inf") or last.get(tag) != last.get(tag)
-        ]
+        bad = [tag for tag in ("loss/train", "loss/val") if not math.isfinite(last.get(tag, 0.0))]
         return (DIVERGED, f"{bad[0]} is {last[bad[0]]} at the end") if bad else ("done", "")
     if name == FAILED:
         return (DIVERGED if said.startswith("training diverged") else CRASHED), said or "no reason given"

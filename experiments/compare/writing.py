@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 from experiments.compare import markdown, page
@@ -14,6 +11,7 @@ from experiments.compare.comparing import Question
 from experiments.compare.figures import page_panels, save, write_figures
 from experiments.compare.heat_map import heat_map
 from experiments.compare.machine_files import write_machine_files
+from experiments.compare.processes import spread
 from experiments.compare.report import Report, Section
 
 
@@ -42,8 +40,7 @@ def _drawn(tasks: Sequence[_Task]) -> list[list[tuple[str, str]]]:
     """The panels of the page, section by section; the figures are written on the way."""
     if len(tasks) < 2:
         return [_draw(task) for task in tasks]
-    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(tasks)), mp_context=get_context("spawn")) as pool:
-        return list(pool.map(_draw, tasks))
+    return spread(_draw, tasks)
 
 
 def _draw(task: _Task) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from experiments.oracles.setting import Act, Setting, gradient, normal
+from experiments.oracles.setting import Act, Setting, normal
 from surrogates.core import Strategy
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.heaviside import Heaviside
@@ -47,11 +47,6 @@ def reinmax_mean(f: Function, theta: Tensor, T: float = 1.0) -> Tensor:
         for k in range(len(p))
     ]
     return torch.stack(terms).sum(0)
-
-
-def mean_field(f: Function, theta: Tensor) -> Tensor:
-    """The derivative under a soft forward, f(p)."""
-    return gradient(lambda x: f(x.softmax(-1)), theta)
 
 
 def by_choice(strategy: Strategy, f: Function, theta: Tensor) -> Tensor:

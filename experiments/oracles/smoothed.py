@@ -50,16 +50,6 @@ def dithered_slope(x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
     return f(n + 1) - f(n)
 
 
-def corners_slope(x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
-    """The gradient of E f(round(x + u)) for d dithered coordinates, x (d,): multilinear between 2^d corners."""
-    held = x.clone().requires_grad_()
-    n = torch.floor(x)
-    bits = ((torch.arange(2 ** len(x)).unsqueeze(-1) >> torch.arange(len(x))) & 1).to(x.dtype)
-    r = held - n
-    weights = torch.where(bits > 0, r, 1 - r).prod(-1)
-    return torch.autograd.grad(weights @ f(n + bits), held)[0]
-
-
 def cubic(y: Tensor) -> Tensor:
     """y^3 / 3 - y."""
     return y**3 / 3 - y

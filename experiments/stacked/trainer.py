@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -16,7 +15,7 @@ from experiments.config import Choices
 from experiments.data.batches import Batches
 from experiments.data.dataset import Dataset
 from experiments.gradients import GradientRecord, present_gradients, total
-from experiments.nonfinite import LARGEST, diagnosis
+from experiments.nonfinite import diagnosis, is_sound
 from experiments.parameter_names import trained
 from experiments.stacked.compiled import CompiledStep, clip_factor, cross_entropy
 from experiments.stacked.interval import StackedInterval
@@ -156,8 +155,7 @@ class StackedTrainer:
 
     def _look(self, r: int, x: Tensor, losses: list[float], gradient: Values, weight: Values) -> None:
         """Notes why a replica is out, if it is."""
-        norms = [*gradient.values(), *weight.values()]
-        if all(math.isfinite(loss) for loss in losses) and all(norm < LARGEST for norm in norms):
+        if is_sound(losses, [*gradient.values(), *weight.values()]):
             return
         own = x.view(self.replicas, -1, *x.shape[1:])[r]
         key_noise(self.template, self.seeds[r], self.step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def _plan(sweeper: Any, arguments: list[str]) -> list[Job]:
     points = plain_list(sweeper.points, "points")
     filters = plain_list(sweeper.leave_out, "leave_out")
     composer = Composer(sweeper.hydra_context.config_loader, sweeper.config)
-    numbers = iter(range(10**9))
+    numbers = itertools.count()
 
     def compose(overrides: Sequence[str]) -> DictConfig:
         config = composer(overrides)

@@ -117,7 +117,7 @@ def with_state(job: Job) -> Job:
         refuse_other_config(RunPaths(job.folder), status, str(job.config_hash), job.plain, NOT_HASHED)
     elif status["config_hash"] != job.config_hash:
         return job
-    return dataclasses.replace(job, state=status_now(job.folder, status), reason=job.reason or _last_line(status))
+    return dataclasses.replace(job, state=status_now(job.folder, status), reason=job.reason or last_line(status))
 
 
 def status_now(folder: Path, status: dict[str, Any]) -> str:
@@ -126,5 +126,6 @@ def status_now(folder: Path, status: dict[str, Any]) -> str:
     return INTERRUPTED if cut_off else str(status["status"])
 
 
-def _last_line(status: dict[str, Any]) -> str:
+def last_line(status: dict[str, Any]) -> str:
+    """What a run's error says in the end."""
     return str(status.get("error") or "").strip().rpartition("\n")[2].strip()

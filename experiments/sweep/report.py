@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.console import shown, table
-from experiments.sweep.plan import REFUSED, Job, status_now
+from experiments.sweep.plan import REFUSED, Job, last_line, status_now
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, read_status
 
@@ -47,7 +47,7 @@ def _outcome(job: Job, error: str | None) -> Ended:
     if status is None or status["config_hash"] != job.config_hash:
         return Ended(job, FAILED, error) if error else Ended(job, NOT_STARTED)
     now = status_now(job.folder, status)
-    last = str(status.get("error") or "").strip().rpartition("\n")[2].strip()
+    last = last_line(status)
     if now == RUNNING:
         return Ended(job, RUNNING, "another process is at it")
     if now == INTERRUPTED:
