@@ -159,6 +159,7 @@ def test_case_I04_a_save_that_fails_leaves_the_files_as_they_were(tmp_path, monk
     assert {file.stem: load(file)["step"] for file in tmp_path.iterdir()} == {"last": 2, "previous": 1}
 
 
+@pytest.mark.slow
 def test_case_I04_killed_while_saving(tmp_path):
     """The part of SIGKILL: at whatever moment, a checkpoint no older than the last announced one can be loaded."""
     code = """

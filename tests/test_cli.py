@@ -106,6 +106,7 @@ def screen(sent):
     return left
 
 
+@pytest.mark.slow
 def test_on_a_terminal_there_is_a_bar_and_no_garbage_after_it(tmp_path):
     code, sent = on_a_terminal(tmp_path, "max_steps=400", "eval_every=50", "hydra.run.dir=run")
     assert code == 0
@@ -390,6 +391,7 @@ def test_the_objective_of_a_sweep_is_the_error_of_the_best_model(tmp_path, monke
     assert returned == best
 
 
+@pytest.mark.slow
 def test_tensorboard_shows_a_pair_of_runs(tmp_path):
     """Two commands, one log folder, asked through TensorBoard's own interface: what a person would see there."""
     own = ("component.bits=2", "optimizer.lr=0.05", "max_steps=6", "log_every=2", "eval_every=3", "model.width=8")

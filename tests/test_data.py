@@ -116,6 +116,7 @@ def test_laws(option):
     assert load(option) is data
 
 
+@pytest.mark.slow
 @needs_debian
 def test_parts_and_hashes_are_the_same_in_another_process_and_on_one_thread():
     code = """if True:
@@ -343,6 +344,7 @@ def test_root_that_cannot_be_written(tmp_path):
         Mnist(root=str(tmp_path / "file" / "data"), download=True).load()
 
 
+@pytest.mark.slow
 def test_case_J02(small, tmp_path):
     gets = Counter()
 

@@ -36,7 +36,7 @@ def scored(capsys, *arguments):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("which", ["best", "last"])
+@pytest.mark.parametrize("which", ["best", pytest.param("last", marks=pytest.mark.slow)])
 def test_it_reproduces_what_was_logged(shared, capsys, kind, which):
     folder = shared(*KINDS[kind], *TRAINED)
     result = read(folder / "result.json")

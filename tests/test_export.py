@@ -73,6 +73,7 @@ def inputs(op: Op) -> list[list[Tensor]]:
     return [sample(op, dtype=torch.float32), extremes(op, torch.float32), filled(op, *[tied] * arity(op)), missing]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", OPS, ids=label)
 def test_every_op_is_exported_with_equal_outputs(op: Op) -> None:
     layer = HardLayer(op, StraightThrough()).eval() if op.declares("proxy") else HardLayer(op, Rewrite()).eval()

@@ -77,6 +77,7 @@ def test_all_strategies_start_from_the_same_weights_and_see_the_same_batches(tmp
     assert other[1] != found["ste"][1]
 
 
+@pytest.mark.slow
 def test_a_learned_step_is_calibrated_to_the_same_value(tmp_path, monkeypatch):
     found = {
         strategy: seen(monkeypatch, tmp_path / strategy, "component.range=learned_step", f"strategy={strategy}", *SHORT)

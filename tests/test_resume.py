@@ -139,6 +139,7 @@ def test_a_signal_outside_the_loop_is_an_interruption_too(tmp_path, monkeypatch,
     assert_as_whole(tmp_path / "a/run", whole("annealing"))
 
 
+@pytest.mark.slow
 def test_stopped_again_and_again(tmp_path, monkeypatch, whole):
     own = (*KINDS["noise"], *LONG)
     folder = tmp_path / "a" / "run"

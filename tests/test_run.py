@@ -86,6 +86,7 @@ STOCHASTIC = ("component=quantized_activation", "strategy=rewrite", "model.batch
 LOOK = ("max_steps=7", "log_every=2", "eval_every=3", "model.width=8")
 
 
+@pytest.mark.slow
 def test_equal_runs_are_equal_as_whole_files_in_two_processes_and_after_another_job(tmp_path, shared):
     folder = shared(*STOCHASTIC, *LOOK)
     assert process(*STOCHASTIC, *LOOK, cwd=tmp_path).code == 0
@@ -299,6 +300,7 @@ def empty(component, strategy):
     return None
 
 
+@pytest.mark.slow
 def test_the_product_has_the_cells_that_it_should():
     for words, cells in EMPTY.items():
         assert all(words in empty(*cell) for cell in cells)

@@ -104,6 +104,7 @@ def test_stackable_keys_go_together_and_nothing_else():
     assert {unit.jobs for unit in units} == {(0, 1), (2, 3), (4,), (5,)}
 
 
+@pytest.mark.slow
 def test_the_engine_follows_from_the_estimate():
     def engine(*overrides, jobs=16):
         units = arranged(*((f"seed={seed}", "engine=auto", *overrides) for seed in range(jobs)))

@@ -160,6 +160,7 @@ hydra:
     assert none.out.splitlines()[-1] == "1 DONE"
 
 
+@pytest.mark.slow
 def test_the_page_on_sweeps_is_true(tmp_path):
     """Its preset and its first command, as far as a dry run goes; the keys that it says are in no hash."""
     page = (ROOT / "docs/sweeps.md").read_text()
@@ -220,6 +221,7 @@ def test_a_dry_run_shows_everything_and_touches_nothing(tmp_path, monkeypatch):
     assert tree(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_a_single_run(tmp_path):
     answer = command(*SHORT, "dry_run=true", "hydra.run.dir=run", cwd=tmp_path)
     assert (answer.code, answer.err) == (0, "")
