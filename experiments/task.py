@@ -39,15 +39,15 @@ class NotStarted(JobFailed):
 class Task:
     """Hydra's task function; can be pickled.
 
-    `name` is this command's own, for a sign to its jobs in other processes. `together` has, by the folder of a job that
-    is launched for all of its unit, whether to compile, and the unit's requests. The rest is this process's: the exit
-    code, and the error that kept a single run from starting.
+    `name` is this command's own, for a sign to its jobs in other processes. `units` is the folder with the files of
+    units, each for the job that is launched for all of it. The rest is this process's: the exit code, and the error
+    that kept a single run from starting.
     """
 
     conf: Path
     typed: list[str]
     name: str
-    together: dict[str, tuple[bool, list[Any]]] = field(default_factory=dict)
+    units: Path | None = None
     code: int = 0
     refused: Exception | None = None
     begun: bool = False  # until then whatever is raised is Hydra's, about the command
@@ -84,9 +84,9 @@ class Task:
         stopped = self.stop_sign(Path(HydraConfig.get().sweep.dir))
         if stopped.exists():
             raise NotStarted("on_error=stop, and another job failed")
-        unit = self.together.get(HydraConfig.get().runtime.output_dir)
+        unit = self._unit()
         if unit is not None:
-            return self._unit(*unit, stopped if config.on_error == "stop" else None)
+            return self._together(*unit, stopped if config.on_error == "stop" else None)
         try:
             request = self.request(config, quiet=True)
             if HydraConfig.get().runtime.choices["hydra/sweeper"] != "listed":
@@ -104,11 +104,20 @@ class Task:
             stopped.touch()
         raise JobFailed(reason)
 
-    def _unit(self, compiled: bool, requests: list[Any], stopped: Path | None) -> dict[Path, str]:
+    def _unit(self) -> tuple[list[Any], bool] | None:
+        """The requests of the unit for which this job was launched, and whether to compile."""
+        if self.units is None:
+            return None
+        from experiments.sweep.unit_files import read_unit, unit_file
+
+        return read_unit(unit_file(self.units, str(HydraConfig.get().runtime.output_dir)))
+
+    def _together(self, requests: list[Any], compiled: bool, stopped: Path | None) -> dict[Path, str]:
         from experiments.stacked.run import run_group
 
         errors = {}
-        for request, ending in zip(requests, run_group(requests, compiled), strict=True):
+        present = [request for request in requests if request is not None]
+        for request, ending in zip(present, run_group(requests, compiled), strict=True):
             if isinstance(ending, Exception):
                 errors[request.folder] = str(ending) or type(ending).__name__
             elif ending.status not in (DONE, NOT_APPLICABLE):

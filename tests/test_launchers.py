@@ -61,7 +61,7 @@ def test_workers_times_threads_are_the_cores():
     assert (fit_workers(slurm, 2, None), slurm.hydra.launcher.cpus_per_task) == (256, 2)
     ray = config_of("ray", {"ray": {"init": {"address": None}, "remote": {}}})
     assert fit_workers(ray, 2, 3) == 3
-    assert ray.hydra.launcher.ray == {"init": {"address": None, "num_cpus": 6}, "remote": {"num_cpus": 2}}
+    assert ray.hydra.launcher.ray == {"init": {"address": "local", "num_cpus": 6}, "remote": {"num_cpus": 2}}
     cluster = config_of("ray", {"ray": {"init": {"address": "auto"}, "remote": {}}})
     fit_workers(cluster, 2, None)
     assert cluster.hydra.launcher.ray.init == {"address": "auto", "object_store_memory": None}

@@ -27,7 +27,7 @@ def by_name(root):
 def arranged(*sweep, workers=1):
     """Units of jobs, each given by its own overrides."""
     own = [("model.width=8", "engine=stacked", *overrides) for overrides in sweep]
-    return arrange([compose(*overrides) for overrides in own], own, workers)
+    return arrange([compose(*overrides) for overrides in own], own, workers, [])
 
 
 def test_a_sweep_of_stacks(tmp_path):

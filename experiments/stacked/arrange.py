@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, cast
 
 from omegaconf import DictConfig
 from torch import nn
 
 from experiments.build import build_model
 from experiments.config import NOT_HASHED, STACKABLE, Choices, ConfigError, choose, config_hash
-from experiments.identity import Identifier
+from experiments.identity import Identifier, Identity
 from experiments.stacked.compiled import obstacle as compiled_obstacle
 from experiments.stacked.obstacles import obstacle
+from experiments.stacked.restored import Places, restored
+from experiments.sweep.manifest import Stack
 from experiments.tracking.flat_config import flatten
 
 Engine = Literal["single", "stacked", "compiled"]
@@ -36,29 +38,56 @@ SMALLEST = 4  # replicas a stack that is only split to give every worker some
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """Jobs, by their numbers, that one process trains together; `reason` is for the user."""
+    """Jobs, by their numbers, that one process trains together; `reason` is for the user.
 
-    jobs: tuple[int, ...]
+    A place is None where the run that an earlier command had there is over.
+    """
+
+    places: Places
     engine: Engine
     reason: str
     milliseconds: float = 0.0  # an estimate
 
+    @property
+    def jobs(self) -> tuple[int, ...]:
+        """Those of its places."""
+        return tuple(job for job in self.places if job is not None)
 
-def arrange(configs: Sequence[DictConfig], overrides: Sequence[Sequence[str]], workers: int) -> list[Unit]:
-    """Units that hold every job once, the longest first."""
-    groups, alone = _groups(configs, overrides)
-    units = [Unit((job,), "single", why) for job, why in alone.items()]
+    @property
+    def is_stack(self) -> bool:
+        """Whether its jobs train as one model."""
+        return self.engine != "single"
+
+
+def arrange(
+    configs: Sequence[DictConfig],
+    overrides: Sequence[Sequence[str]],
+    workers: int,
+    stacks: list[Stack],
+    anew: Collection[int] = (),
+) -> list[Unit]:
+    """Units that hold every job once, the longest first.
+
+    A job that is in one of `stacks` stays there, unless it is made `anew`; what is put together is added to them.
+    """
+    identified, alone = _identified(configs, overrides)
+    hashes = {job: found.config_hash for job, found in identified.items()}
+    staying = {job: digest for job, digest in hashes.items() if job not in anew and configs[job].engine != "single"}
+    kept = [_as_before(stack, places, configs, stacks) for stack, places in restored(staying, stacks).items()]
+    seated = {job for unit in kept for job in unit.jobs}
+    groups = _groups({job: found for job, found in identified.items() if job not in seated})
     share = max(1, math.ceil(workers / max(1, len(groups))))
-    for jobs in groups:
-        units += _units(jobs, choose(configs[jobs[0]]), share)
+    fresh = [unit for jobs in groups for unit in _units(jobs, choose(configs[jobs[0]]), share)]
+    stacks += [Stack(unit.engine, tuple(map(hashes.__getitem__, unit.jobs))) for unit in fresh if unit.is_stack]
+    units = [*(Unit((job,), "single", why) for job, why in alone.items()), *kept, *fresh]
     return sorted(units, key=lambda unit: -unit.milliseconds)
 
 
-def _groups(
+def _identified(
     configs: Sequence[DictConfig], overrides: Sequence[Sequence[str]]
-) -> tuple[list[list[int]], dict[int, str]]:
-    """Jobs that differ in stackable keys only, and why others are alone."""
-    identify, groups, alone = Identifier(), dict[Any, list[int]](), dict[int, str]()
+) -> tuple[dict[int, Identity], dict[int, str]]:
+    """What the jobs are, and why some are alone."""
+    identify, identified, alone = Identifier(), dict[int, Identity](), dict[int, str]()
     for job, (config, own) in enumerate(zip(configs, overrides, strict=True)):
         try:
             found = identify(config, own)
@@ -67,11 +96,31 @@ def _groups(
             continue
         if found.missing:
             alone[job] = found.missing
-            continue
+        else:
+            identified[job] = found
+    return identified, alone
+
+
+def _groups(identified: Mapping[int, Identity]) -> list[list[int]]:
+    """Jobs that differ in stackable keys only."""
+    groups = dict[Any, list[int]]()
+    for job, found in identified.items():
         flat = flatten(found.plain)
         unset = tuple(flat.get(key) is None for key in STACKABLE)
         groups.setdefault((config_hash(found.plain, (*NOT_HASHED, *STACKABLE)), unset), []).append(job)
-    return list(groups.values()), alone
+    return list(groups.values())
+
+
+def _as_before(stack: Stack, places: Places, configs: Sequence[DictConfig], stacks: list[Stack]) -> Unit:
+    """The unit of a stack that is there already; its engine is the one it had, unless another is asked for."""
+    size, first = len(places), next(job for job in places if job is not None)
+    choices = choose(configs[first])
+    engine, reason = cast(Engine, stack.engine), f"in the stack of {size} that manifest.json lists"
+    if choices.settings.engine not in ("auto", engine):
+        engine, reason = _forced(choices)
+        stacks[stacks.index(stack)] = dataclasses.replace(stack, engine=engine)
+    together = STACK + size * (PASSES * _milliseconds(choices) + ROW)
+    return Unit(places, engine, reason, _cost(choices, together, engine))
 
 
 def _units(jobs: list[int], choices: Choices, share: int) -> list[Unit]:
@@ -84,9 +133,13 @@ def _units(jobs: list[int], choices: Choices, share: int) -> list[Unit]:
     engine, reason = _engine(choices, size, gain, together)
     if engine == "single":
         return [Unit((job,), engine, reason, steps * (SINGLE + step)) for job in jobs]
-    cost = steps * together * (COMPILED if engine == "compiled" else 1.0)
+    cost = _cost(choices, together, engine)
     chunks = [tuple(jobs[start : start + size]) for start in range(0, len(jobs), size)]
     return [Unit(chunk, engine, reason, cost) for chunk in chunks]
+
+
+def _cost(choices: Choices, together: float, engine: Engine) -> float:
+    return choices.settings.max_steps * together * (COMPILED if engine == "compiled" else 1.0)
 
 
 def _parts(count: int, share: int, forced: str) -> int:
@@ -105,18 +158,23 @@ def _engine(choices: Choices, size: int, gain: float, together: float) -> tuple[
     stopped = obstacle(choices)
     if stopped:
         return "single", f"cannot be stacked: {stopped}"
-    against = compiled_obstacle(build_model(choices))
     if forced != "auto":
-        if forced == "compiled" and against:
-            return "stacked", f"engine={forced}, but the step cannot be compiled: {against}"
-        return forced, f"engine={forced}"
+        return _forced(choices)
     if settings.device == "cpu" and gain < WORTH:
         return "single", f"{size} as one stack would be only about {gain:.1f} x as fast"
     saved = settings.max_steps * together * (1 - COMPILED)
     words = f"{size} as one stack, about {gain:.0f} x as fast as one by one"
-    if saved > COMPILING and not against:
+    if saved > COMPILING and not compiled_obstacle(build_model(choices)):
         return "compiled", f"{words}, and compiled, since {settings.max_steps} steps repay that"
     return "stacked", words
+
+
+def _forced(choices: Choices) -> tuple[Engine, str]:
+    engine = cast(Engine, choices.settings.engine)
+    against = compiled_obstacle(build_model(choices)) if engine == "compiled" else None
+    if against:
+        return "stacked", f"engine={engine}, but the step cannot be compiled: {against}"
+    return engine, f"engine={engine}"
 
 
 def _milliseconds(choices: Choices) -> float:

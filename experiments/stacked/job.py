@@ -12,6 +12,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from experiments.sweep.compose import Composer
+from experiments.tracking.run_status import FAILED, read_status
 
 
 @dataclass
@@ -25,6 +26,16 @@ class Job:
     def own(self) -> DictConfig:
         """The configuration without Hydra's part."""
         return OmegaConf.masked_copy(self.config, [str(key) for key in self.config if key != "hydra"])
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether a run that is in its folder makes room for it."""
+        try:
+            status = read_status(str(self.config.hydra.runtime.output_dir))
+        except (OSError, ValueError):  # the run itself says what is wrong there
+            status = None
+        failed = status is not None and status["status"] == FAILED
+        return bool(self.config.overwrite) or (failed and self.config.retry == "failed")
 
     def ended(self, result: Any, failed: bool) -> JobReturn:
         """What Hydra is told: the objective, or the error."""

@@ -10,11 +10,12 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 
-from experiments.run import Outcome
+from experiments.run import Outcome, Request
 from experiments.stacked.arrange import Unit, arrange
 from experiments.stacked.job import Job, compose
 from experiments.stacked.run import run_group
 from experiments.stacked.workers import WorkerDied, work
+from experiments.sweep.manifest import Stack, noting_stacks, read_stacks
 from experiments.sweep.workers import cores
 from experiments.task import JobFailed, NotStarted, objective
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
@@ -26,11 +27,12 @@ def launch(launcher: Any, job_overrides: Sequence[Sequence[str]], first: int) ->
     """How every job ended, in their order; raises Interrupted once all that were running are saved."""
     setup_globals()
     jobs = compose(launcher, job_overrides, first)
-    units, workers = _arranged(jobs)
+    with noting_stacks(_root(jobs)) as stacks:
+        units, workers = _arranged(jobs, stacks)
     print("\n".join(_words(jobs, units, workers)), flush=True)
 
     def run(unit: Unit) -> list[Ended]:
-        return run_unit(launcher, [jobs[number] for number in unit.jobs], unit)
+        return run_unit(launcher, [None if number is None else jobs[number] for number in unit.places], unit)
 
     ended: dict[int, Ended] = {}
     for unit, results in zip(units, work(run, units, workers), strict=True):
@@ -43,15 +45,20 @@ def launch(launcher: Any, job_overrides: Sequence[Sequence[str]], first: int) ->
 def described(launcher: Any, job_overrides: Sequence[Sequence[str]]) -> str:
     """How `launch` would go about the jobs, in words."""
     jobs = compose(launcher, job_overrides, 0)
-    return "; ".join(_words(jobs, *_arranged(jobs)))
+    return "; ".join(_words(jobs, *_arranged(jobs, read_stacks(_root(jobs)) if jobs else [])))
 
 
-def _arranged(jobs: Sequence[Job]) -> tuple[list[Unit], int]:
+def _root(jobs: Sequence[Job]) -> Path:
+    return Path(str(jobs[0].config.hydra.sweep.dir))
+
+
+def _arranged(jobs: Sequence[Job], stacks: list[Stack]) -> tuple[list[Unit], int]:
     """The units, and how many processes run them: as many as there are cores for their threads, unless told."""
     threads = max((int(job.config.threads) for job in jobs), default=1)
     told = jobs[0].config.workers if jobs else None
     workers = int(told or max(1, cores() // threads))
-    units = arrange([job.own for job in jobs], [job.overrides for job in jobs], workers)
+    anew = [number for number, job in enumerate(jobs) if job.begins_anew]
+    units = arrange([job.own for job in jobs], [job.overrides for job in jobs], workers, stacks, anew)
     return units, max(1, min(workers, len(units)))
 
 
@@ -64,11 +71,11 @@ def _words(jobs: Sequence[Job], units: Sequence[Unit], workers: int) -> list[str
     return [*lines, f"{len(units)} units on {workers} processes, threads {threads} each"]
 
 
-def run_unit(launcher: Any, jobs: Sequence[Job], unit: Unit) -> list[Ended]:
-    """Trains the jobs of a unit; never raises but Interrupted."""
-    if unit.engine == "single":
-        return [_alone(launcher, job) for job in jobs]
-    return _together(launcher, jobs, unit)
+def run_unit(launcher: Any, places: Sequence[Job | None], unit: Unit) -> list[Ended]:
+    """Trains the jobs in the places of a unit; never raises but Interrupted."""
+    if unit.is_stack:
+        return _together(launcher, places, unit)
+    return [_alone(launcher, job) for job in places if job is not None]
 
 
 def _alone(launcher: Any, job: Job) -> Ended:
@@ -82,18 +89,20 @@ def _alone(launcher: Any, job: Job) -> Ended:
     return done._return_value, done.status == JobStatus.FAILED
 
 
-def _together(launcher: Any, jobs: Sequence[Job], unit: Unit) -> list[Ended]:
+def _together(launcher: Any, places: Sequence[Job | None], unit: Unit) -> list[Ended]:
     task, callbacks = launcher.task_function, launcher.hydra_context.callbacks
-    stopped = task.stop_sign(Path(str(jobs[0].config.hydra.sweep.dir)))
+    jobs = [job for job in places if job is not None]
+    stopped = task.stop_sign(_root(jobs))
     if stopped.exists():
         return [(NotStarted("on_error=stop, and another job failed"), True)] * len(jobs)
-    requests = []
+    requests: list[Request | None] = []
     before = HydraConfig.instance().cfg
     try:
-        for job in jobs:
-            HydraConfig.instance().set_config(job.config)
-            callbacks.on_job_start(config=job.config, task_function=task)
-            requests.append(task.request(job.own, quiet=True))
+        for job in places:
+            if job is not None:
+                HydraConfig.instance().set_config(job.config)
+                callbacks.on_job_start(config=job.config, task_function=task)
+            requests.append(None if job is None else task.request(job.own, quiet=True))
         ended = [_result(ending) for ending in run_group(requests, compiled=unit.engine == "compiled")]
         for job, one in zip(jobs, ended, strict=True):
             HydraConfig.instance().set_config(job.config)

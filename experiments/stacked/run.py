@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -42,23 +43,26 @@ class Member:
     record: Record | None = None
 
 
-def run_group(requests: Sequence[Request], compiled: bool = False) -> list[Ending]:
+def run_group(requests: Sequence[Request | None], compiled: bool = False) -> list[Ending]:
     """Trains runs as one model; how each ended, in their order: its outcome, or the error that kept it from running.
 
-    A run that cannot have its folder, or diverges, does not touch the others; any other error ends all of them.
-    Raises Interrupted with every run's checkpoint written. They must be such as `why_not_stacked` has nothing against.
+    A run that cannot have its folder, or diverges, does not touch the others; any other error ends all of them. The
+    place of a run that does not train, or is None, is kept: so the others are the same numbers, bit for bit.
+    Raises Interrupted with every run's checkpoint written. They must be such as `obstacle` has nothing against.
     """
     endings: dict[int, Ending] = {}
     with ExitStack() as held:
         members = _members(requests, endings, held)
         for together in _by_step(members):
-            endings.update(_train(together, compiled))
-    return [endings[number] for number in range(len(requests))]
+            endings.update(_train(together, len(requests), compiled))
+    return [endings[number] for number, request in enumerate(requests) if request is not None]
 
 
-def _members(requests: Sequence[Request], endings: dict[int, Ending], held: ExitStack) -> list[Member]:
+def _members(requests: Sequence[Request | None], endings: dict[int, Ending], held: ExitStack) -> list[Member]:
     members = []
     for number, request in enumerate(requests):
+        if request is None:
+            continue
         try:
             choices = choose(request.config)
             prepare(choices.settings.threads, choices.settings.device)
@@ -76,23 +80,42 @@ def _members(requests: Sequence[Request], endings: dict[int, Ending], held: Exit
 
 
 def _by_step(members: Sequence[Member]) -> Iterator[list[Member]]:
-    """Those that can go on from one step, together: a kill between two checkpoints leaves some one checkpoint ahead."""
+    """Those that can go on from one step, together: a kill between two checkpoints leaves some one checkpoint ahead.
+
+    All begin again where that takes fewer steps, as where the kill came before some had a first checkpoint.
+    """
+    groups = _of_one_step(members)
+    last = members[0].choices.settings.max_steps if members else 0
+    if len(groups) > 1 and sum(last - step for step in groups) > last:
+        groups = {0: list(members)}
+    for step, together in groups.items():
+        for member in together:
+            _go_back(member, step)
+        yield together
+
+
+def _of_one_step(members: Sequence[Member]) -> dict[int, list[Member]]:
+    groups: dict[int, list[Member]] = {}
     left = list(members)
     while left:
-        newest = [_steps(member)[0] for member in left]
-        step = min(newest)
-        together = [member for member in left if step in _steps(member)]
-        for member in together:
-            member.states = [state for state in member.states if state["trainer"]["step"] == step]
-        yield together
-        left = [member for member in left if member not in together]
+        step = min(_steps(member)[0] for member in left)
+        groups[step] = [member for member in left if step in _steps(member)]
+        left = [member for member in left if member not in groups[step]]
+    return groups
+
+
+def _go_back(member: Member, step: int) -> None:
+    """Leaves the state of a step alone, also on the disk, where the next kill could part the members further."""
+    if _steps(member)[0] != step:
+        checkpoint.go_back(member.folder.checkpoints, to_start=step == 0)
+    member.states = [state for state in member.states if state["trainer"]["step"] == step][:1]
 
 
 def _steps(member: Member) -> list[int]:
     return [int(state["trainer"]["step"]) for state in member.states] or [0]
 
 
-def _train(members: Sequence[Member], compiled: bool) -> dict[int, Ending]:
+def _train(members: Sequence[Member], places: int, compiled: bool) -> dict[int, Ending]:
     settings = members[0].choices.settings
     loaded = load_data(members[0].choices.data)
     data = loaded.to(settings.device, floating(settings))
@@ -103,10 +126,11 @@ def _train(members: Sequence[Member], compiled: bool) -> dict[int, Ending]:
         for member in members:
             state = member.states[0] if member.states else None
             member.record = open_record(member.request, member.folder, member.plain, environ, state)
-        session = _session(members, data, endings, compiled)
+        session = _session(members, places, data, endings, compiled)
         session.train()
-        for index, result in session.results.items():
-            endings[members[index].number] = _done(members[index], result)
+        for member in members:
+            if member.number in session.results:
+                endings[member.number] = _done(member, session.results[member.number])
     except BaseException as error:
         for member in members:
             if member.number not in endings:
@@ -116,22 +140,32 @@ def _train(members: Sequence[Member], compiled: bool) -> dict[int, Ending]:
     return endings
 
 
-def _session(members: Sequence[Member], data: Dataset, endings: dict[int, Ending], compiled: bool) -> StackedSession:
-    """Stacks the models as each would begin alone, or goes on from the checkpoints."""
-    trainer = StackedTrainer(
-        [member.model for member in members], [member.choices for member in members], data, compiled
-    )
-    records = [member.record for member in members if member.record is not None]
-    steps = trainer.settings.max_steps
-    lines = [Progress(title(member.plain), steps, trainer.step, member.folder) for member in members]
+def _session(
+    members: Sequence[Member], places: int, data: Dataset, endings: dict[int, Ending], compiled: bool
+) -> StackedSession:
+    """Stacks the models as each would begin alone, or goes on from the checkpoints.
 
-    def failed(index: int) -> None:
-        error = Diverged(trainer.diverged[index], {})
-        endings[members[index].number] = _ended(members[index], error)
+    Copies of the first one are in the places of others.
+    """
+    seated = {member.number: member for member in members}
+    filled = [seated.get(number, members[0]) for number in range(places)]
+    models = [
+        member.model if member.number == number else copy.deepcopy(member.model) for number, member in enumerate(filled)
+    ]
+    trainer = StackedTrainer(models, [member.choices for member in filled], data, compiled)
+    records = {number: member.record for number, member in seated.items() if member.record is not None}
+    steps = trainer.settings.max_steps
+    lines = {
+        number: Progress(title(member.plain), steps, trainer.step, member.folder) for number, member in seated.items()
+    }
+
+    def failed(number: int) -> None:
+        error = Diverged(trainer.diverged[number], {})
+        endings[number] = _ended(seated[number], error)
 
     session = StackedSession(trainer, records, lines, failed)
     if members[0].states:
-        session.restore([member.states[0] for member in members])
+        session.restore([member.states[0] for member in filled])
         for member in members:
             member.folder.say(f"continuing {member.folder.path} from step {trainer.step}")
             member.states = []

@@ -17,13 +17,16 @@ SHARE = 0.03  # of the time that may go into checkpoints: one costs a file a rep
 
 
 class StackedSession:
-    """Brings a group of runs to its end; `results[r]` is what replica r gave, unless it diverged."""
+    """Brings a group of runs to its end; `results[r]` is what replica r gave, unless it diverged.
+
+    A replica without a record only keeps its place.
+    """
 
     def __init__(
         self,
         trainer: StackedTrainer,
-        records: Sequence[Record],
-        lines: Sequence[Progress],
+        records: Mapping[int, Record],
+        lines: Mapping[int, Progress],
         failed: Callable[[int], None],
     ) -> None:
         self.trainer, self.records, self._lines, self._failed = trainer, records, lines, failed
@@ -45,8 +48,8 @@ class StackedSession:
 
     @property
     def alive(self) -> list[int]:
-        """The replicas that have not diverged."""
-        return [r for r in range(self.trainer.replicas) if r not in self.trainer.diverged]
+        """The replicas with a record that have not diverged."""
+        return [r for r in self.records if r not in self.trainer.diverged]
 
     def _advance(self) -> None:
         """One step, and what is due after it."""

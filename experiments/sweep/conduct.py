@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,10 @@ def conduct(sweeper: Any, arguments: list[str]) -> list[JobReturn]:
     stopped = True
     try:
         with watching(due, root):
-            launched = first_of_units(sweeper, due, at_a_time) if due and in_units(config) else due
-            for batch in _batches(launched, launcher_name(config), at_a_time):
-                returns += _launch(sweeper, batch, errors)
+            in_stacks = bool(due) and in_units(config)
+            with first_of_units(sweeper, root, due, at_a_time) if in_stacks else nullcontext(due) as launched:
+                for batch in _batches(launched, launcher_name(config), at_a_time):
+                    returns += _launch(sweeper, batch, errors)
         stopped = False
     finally:
         sweeper.task_function.stop_sign(root).unlink(missing_ok=True)

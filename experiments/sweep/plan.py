@@ -43,9 +43,12 @@ class Job:
         """Whether this command has to run it."""
         if self.same_as is not None or self.state in (REFUSED, NOT_APPLICABLE):
             return False
-        if self.plain["overwrite"]:
-            return True
-        return self.state in (NEW, INTERRUPTED) or (self.state == FAILED and self.plain["retry"] == "failed")
+        return self.begins_anew or self.state in (NEW, INTERRUPTED)
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether a run that is in its folder makes room for it."""
+        return bool(self.plain["overwrite"]) or (self.state == FAILED and self.plain["retry"] == "failed")
 
 
 def plan(

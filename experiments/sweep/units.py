@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
+from experiments.run import Request
 from experiments.stacked.arrange import arrange
 from experiments.stacked.job import Job as Composed
 from experiments.stacked.job import compose
+from experiments.sweep.manifest import noting_stacks
 from experiments.sweep.plan import Job
+from experiments.sweep.unit_files import unit_file, write_unit
 from experiments.sweep.workers import launcher_name
 
 
@@ -21,21 +27,33 @@ def in_units(config: DictConfig) -> bool:
     return launcher_name(config) not in ("basic", "stacked") and config.engine in ("stacked", "compiled")
 
 
-def first_of_units(sweeper: Any, jobs: Sequence[Job], at_a_time: int) -> list[Job]:
-    """The jobs to launch; each one's process trains the jobs of its unit with it, as its task has noted."""
+@contextmanager
+def first_of_units(sweeper: Any, root: Path, jobs: Sequence[Job], at_a_time: int) -> Iterator[list[Job]]:
+    """The jobs to launch in the block; each one's process trains its whole unit, as a file for it says.
+
+    Where the block is broken off the files stay, for those that a cluster may still start.
+    """
     composed = compose(sweeper, [job.overrides for job in jobs], 0)
-    units = arrange([one.own for one in composed], [job.overrides for job in jobs], at_a_time)
+    anew = [number for number, job in enumerate(jobs) if job.begins_anew]
+    overrides = [job.overrides for job in jobs]
+    with noting_stacks(root) as stacks:
+        units = arrange([one.own for one in composed], overrides, at_a_time, stacks, anew)
+    task = sweeper.task_function
+    task.units = root / f".units-{task.name}"
     for unit in units:
-        if unit.engine != "single":
-            requests = [_request(sweeper.task_function, composed[number], jobs[number]) for number in unit.jobs]
-            sweeper.task_function.together[str(requests[0].folder)] = (unit.engine == "compiled", requests)
-    return [jobs[unit.jobs[0]] for unit in units]
+        if unit.is_stack:
+            requests = [None if one is None else _request(task, composed[one], jobs[one]) for one in unit.places]
+            file = unit_file(task.units, str(jobs[unit.jobs[0]].folder))
+            write_unit(file, requests, unit.engine == "compiled")
+    yield [jobs[unit.jobs[0]] for unit in units]
+    shutil.rmtree(task.units, ignore_errors=True)
 
 
-def _request(task: Any, composed: Composed, job: Job) -> Any:
+def _request(task: Any, composed: Composed, job: Job) -> Request:
     before = HydraConfig.instance().cfg
     try:
         HydraConfig.instance().set_config(composed.config)
-        return dataclasses.replace(task.request(composed.own, quiet=True), folder=job.folder)
+        request: Request = task.request(composed.own, quiet=True)
+        return dataclasses.replace(request, folder=job.folder)
     finally:
         HydraConfig.instance().cfg = before

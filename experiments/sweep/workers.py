@@ -41,7 +41,8 @@ def fit_workers(config: DictConfig, threads: int, workers: int | None) -> int:
 
 def _fit_ray(ray: Any, threads: int, at_a_time: int) -> None:
     ray.remote.setdefault("num_cpus", threads)
-    if ray.init.get("address"):
+    if (ray.init.get("address") or os.environ.get("RAY_ADDRESS", "local")) != "local":
         ray.init.setdefault("object_store_memory", None)  # the plugin would set it, which a running cluster refuses
     else:
+        ray.init.address = "local"  # else Ray would look for a cluster, and fail where one only was
         ray.init.setdefault("num_cpus", threads * at_a_time)

@@ -6,6 +6,7 @@ A file is what `torch.save` writes, which may be followed by anything, and one l
 import hashlib
 import io
 import logging
+import os
 import pickle
 import re
 from pathlib import Path
@@ -90,6 +91,15 @@ def load_whole(folder: Path, map_location: str | torch.device = "cpu") -> list[d
     if load_latest(folder, map_location) is None:
         return []
     return [load(path, map_location) for path in (folder / LAST, folder / PREVIOUS) if _is_whole(path)]
+
+
+def go_back(folder: Path, to_start: bool) -> None:
+    """Makes `previous.pt` the last one, or with `to_start` removes both: what others of a group have to go on from."""
+    if to_start:
+        for name in (LAST, PREVIOUS):
+            (folder / name).unlink(missing_ok=True)
+    else:
+        os.replace(folder / PREVIOUS, folder / LAST)
 
 
 def _trailer(version: int, digest: str) -> bytes:
