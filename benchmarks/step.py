@@ -1,6 +1,7 @@
 """What a training step with default logging costs, against the bare loop of the same model, data and batch.
 
 Both run in processes of their own, 600 steps after 20 that are not timed, one thread, no evaluation in the timed part.
+And what logging a step costs: all 600 logged, against none of them.
 Usage: python benchmarks/step.py
 """
 
@@ -22,6 +23,8 @@ def main() -> None:
 
     print(f"milliseconds a step\n\n{HEADER}")
     print(compare("training step / bare loop", _child("--own"), _child(), 1.25, pairs=15).row())
+    never = _child("--own", f"log_every={10 * STEPS}")
+    print(compare("logged step / one that is not", _child("--own", "log_every=1"), never, 2.0, pairs=15).row())
 
 
 def _child(*arguments: str):
@@ -51,8 +54,9 @@ def own() -> None:
         return values
 
     Session._advance = timed
+    typed = [argument for argument in sys.argv[1:] if "=" in argument]
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        config = compose("config", [f"max_steps={STEPS + WARM + 1}", "eval_every=100000"])
+        config = compose("config", [f"max_steps={STEPS + WARM + 1}", "eval_every=100000", *typed])
     with tempfile.TemporaryDirectory() as folder:
         stdout, sys.stdout = sys.stdout, sys.stderr
         module.run(module.Request(config, Path(folder) / "run"))

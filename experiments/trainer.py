@@ -14,7 +14,7 @@ from experiments.data.batches import Batches
 from experiments.data.dataset import Dataset
 from experiments.gradients import GradientRecord, clip, norms, present_gradients, total
 from experiments.interval import Interval
-from experiments.layer_probe import LayerProbe
+from experiments.layer_probe import LayerProbe, Reading, by_tag
 from experiments.nonfinite import Diverged, diagnosis, is_finite
 from experiments.optimizers.optimizer import Optimizer
 from experiments.parameter_names import trained
@@ -58,6 +58,7 @@ class Trainer:
         for parameter in self.parameters.values():
             parameter.grad = None  # zero_grad does the same at 20 x the cost
         torch.autograd.backward(self.scaler.scale(loss))
+        readings = self.probe.measure(self.scaler.get_scale() if self.scaler.is_enabled() else 1.0) if logs else []
         if self.scaler.is_enabled():
             self.scaler.unscale_(self.optimizer)
         self.interval.add(loss, len(y))
@@ -66,7 +67,7 @@ class Trainer:
         self._apply()
         if before_clipping is None:
             return None
-        return self._measure(list(gradients), before_clipping, x)
+        return self._measure(list(gradients), before_clipping, readings, x)
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """The samples of optimizer step `step`, counted from 1."""
@@ -107,11 +108,12 @@ class Trainer:
     def _finite_gradients(self) -> bool:
         return self.scaler.is_enabled() or is_finite(norms(list(present_gradients(self.parameters).values())))
 
-    def _measure(self, names: list[str], before_clipping: Tensor, x: Tensor) -> dict[str, float]:
-        tags, layers = self.probe.measure(self.scaler.get_scale() if self.scaler.is_enabled() else 1.0)
+    def _measure(
+        self, names: list[str], before_clipping: Tensor, readings: list[Reading], x: Tensor
+    ) -> dict[str, float]:
         weights = norms(list(self.parameters.values()))
-        watched = [torch.stack(layers)] if layers else []
-        losses, clipped, others = self.interval.with_others([before_clipping, weights, *watched])
+        layers = [row for reading in readings for row in reading.sums.values()]
+        losses, clipped, others = self.interval.with_others([before_clipping, weights, *layers])
         gradient = dict(zip(names, others, strict=False))
         weight = dict(zip(self.parameters, others[len(names) :], strict=False))
         self.record.update(gradient)
@@ -120,7 +122,7 @@ class Trainer:
             "grad_norm/total": total(gradient),
             **{f"grad_norm/{name}": norm for name, norm in gradient.items()},
             "clip_fraction": clipped,
-            **dict(zip(tags, others[len(names) + len(weight) :], strict=True)),
+            **by_tag(readings, others[len(names) + len(weight) :]),
             **self._knobs(),
         }
         self.interval.clear()

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from experiments.data.dataset import Dataset
 from experiments.evaluation import has_batch_norm, recalibrated, score
-from experiments.layer_probe import flip_rates, hard_outputs
+from experiments.probe_batch import flip_rates, gaps, layer_outputs, numbers
 from surrogates import hard_layers, key_noise
 
 PROBE_SAMPLES = 256  # on which flipped decisions are counted
@@ -31,16 +31,22 @@ class Validation:
             key_noise(self.model, self.seed, -step)
             soft = score(self.model, self.data.val, "strategy")
             values |= {"loss/val_soft": soft.loss, "accuracy/val_soft": soft.accuracy}
-        values |= self._flips()
+        values |= self._on_probe_batch(step)
         if last:
             values |= self._final()
         if hard.accuracy > self.best.get("accuracy/val", -1.0):
             self.best = {"step": step, **values, "model": copied(self.model.state_dict())}
         return values
 
-    def _flips(self) -> dict[str, float]:
-        before, self.outputs = self.outputs, hard_outputs(self.model, self.data.val.x[:PROBE_SAMPLES])
-        return flip_rates(before, self.outputs)
+    def _on_probe_batch(self, step: int) -> dict[str, float]:
+        """Decisions that flipped since the last time, and the soft values' distance where the strategy has any."""
+        x = self.data.val.x[:PROBE_SAMPLES]
+        before, self.outputs = self.outputs, _of_one(layer_outputs(self.model, x, "hard"))
+        rates = flip_rates(before, self.outputs)
+        if self.soft:
+            key_noise(self.model, self.seed, -step)
+            rates |= gaps(_of_one(layer_outputs(self.model, x, "strategy")), self.outputs)
+        return {tag: value for tag, (value,) in numbers(rates).items()}
 
     def _final(self) -> dict[str, float]:
         values = {"accuracy/test": score(self.model, self.data.test).accuracy}
@@ -57,6 +63,10 @@ class Validation:
         test = score(self.model, self.data.test).accuracy
         self.model.load_state_dict(last)
         return {**{key: value for key, value in self.best.items() if key != "model"}, "accuracy/test": test}
+
+
+def _of_one(outputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: rows[0] for name, rows in outputs.items()}
 
 
 def copied(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -171,13 +171,14 @@ def passing_between(x: Tensor, low: float, high: float, strict: bool = False) ->
     if x.dtype not in (torch.float32, torch.float64) or torch.compiler.is_compiling():
         return torch.where((x > low) & (x < high) if strict else (x >= low) & (x <= high), x, 0)
     if not strict:
-        low, high = _around(low, high, x.dtype)
+        low, high = around(low, high, x.dtype)
     held: Tensor = torch.nn.functional.hardtanh(x, low, high)
     return held
 
 
 @cache
-def _around(low: float, high: float, dtype: torch.dtype) -> tuple[float, float]:
+def around(low: float, high: float, dtype: torch.dtype) -> tuple[float, float]:
+    """The numbers of a dtype next below `low` and next above `high`."""
     bounds = torch.tensor([low, high], dtype=dtype)
     below, above = torch.nextafter(bounds, torch.tensor([-math.inf, math.inf], dtype=dtype)).tolist()
     return below, above

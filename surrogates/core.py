@@ -105,8 +105,9 @@ class Op:
         """The op's value for a choice that is given as a one-hot vector along the last dim; linear in it."""
         raise EmptyCell(_undeclared(self, "chosen"))
 
-    def saturated(self, x: Tensor) -> Tensor | None:
-        """Where x lies outside the op's range, None for an op without one."""
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """The inputs that the op tells apart, bounds included, None for an op without such a range; others saturate."""
         return None
 
     def takes_kernel(self, form: str | None = None) -> bool:

@@ -186,7 +186,7 @@ def test_probing_a_layer_changes_no_gradient():
             logits = model(x)
         torch.nn.functional.cross_entropy(logits, y).backward()
         gradients.append([parameter.grad.clone() for parameter in model.parameters()])
-        assert bool(probe.measure()[0]) is watched
+        assert bool(probe.measure()) is watched
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
 
 

@@ -149,9 +149,12 @@ def test_every_tag_of_the_design_at_its_steps(shared):
     parameters = [name for name in names if "running" not in name and "tracked" not in name]
     trained = {"loss/train", "grad_norm/total", "clip_fraction", "lr"}
     trained |= {f"grad_norm/{name}" for name in parameters}
-    trained |= {layer + tag for layer in layers for tag in ("grad_in_norm", "grad_out_norm")}
-    trained |= {layer + tag for layer in layers for tag in ("zero_gradient_fraction", "saturated_fraction")}
+    trained |= {layer + tag for layer in layers for tag in ("grad_in_norm", "grad_out_norm", "grad_ratio")}
+    trained |= {
+        layer + tag for layer in layers for tag in ("zero_gradient_fraction", "saturated_fraction", "effective_slope")
+    }
     scored = {"loss/val", "accuracy/val", "loss/val_soft", "accuracy/val_soft"}
+    scored |= {layer + "soft_hard_gap" for layer in layers}
     flips = {layer + "flip_rate" for layer in layers}
     final = {"accuracy/test", "accuracy/val_recalibrated", "accuracy/test_recalibrated"}
     assert {step: set(record) for step, record in records.items()} == {

@@ -15,13 +15,13 @@ from experiments.config import Choices
 from experiments.data.batches import Batches
 from experiments.data.dataset import Dataset
 from experiments.gradients import GradientRecord, present_gradients, total
+from experiments.layer_probe import LayerProbe, Reading, by_tag
 from experiments.nonfinite import diagnosis, is_sound
 from experiments.parameter_names import trained
 from experiments.stacked.compiled import CompiledStep, clip_factor, cross_entropy
 from experiments.stacked.interval import StackedInterval
 from experiments.stacked.layers import stack
 from experiments.stacked.optimizers import KINDS, StackedOptimizer
-from experiments.stacked.probe import StackedProbe
 from experiments.trainer import shares_done, training_batches
 from surrogates import anneal, calibrate, key_noise
 
@@ -53,7 +53,7 @@ class StackedTrainer:
         self.optimizer: StackedOptimizer = KINDS[type(policies[0])](policies, self.parameters)
         self.clip_norm = policies[0].clip_norm
         self.records = [GradientRecord.of(self.template) for _ in models]
-        self.probe = StackedProbe(self.model, self.replicas)
+        self.probe = LayerProbe(self.model, self.replicas)
         self.noisy = any(layer.strategy.noisy(layer.op) for layer in self.probe.layers.values())
         self.key = torch.tensor(self.seeds)
         self.interval = StackedInterval(self.settings.device, self.replicas)
@@ -74,8 +74,8 @@ class StackedTrainer:
         if self.compiles and not logs and len(y) == self.replicas * self.settings.batch_size:
             self._advance_compiled(x, y, rates)
             return None
-        norms = self._advance_eagerly(x, y, rates, logs)
-        return self._measure(norms, rates, x) if logs else None
+        norms, readings = self._advance_eagerly(x, y, rates, logs)
+        return self._measure(norms, readings, rates, x) if logs else None
 
     def _advance_compiled(self, x: Tensor, y: Tensor, rates: list[float]) -> None:
         if self._compiled is None:
@@ -92,19 +92,22 @@ class StackedTrainer:
         if clipped is not None:
             self.interval.clipped.append(clipped)
 
-    def _advance_eagerly(self, x: Tensor, y: Tensor, rates: list[float], logs: bool) -> dict[str, Tensor]:
-        """Gives the gradients' norms before clipping, if anything needs them."""
+    def _advance_eagerly(
+        self, x: Tensor, y: Tensor, rates: list[float], logs: bool
+    ) -> tuple[dict[str, Tensor], list[Reading]]:
+        """Gives the gradients' norms before clipping, if anything needs them, and what was read at the layers."""
         with self.probe.watching() if logs else nullcontext():
             losses = cross_entropy(self.model(x), y, self.replicas)
         for parameter in self.parameters.values():
             parameter.grad = None
         torch.autograd.backward(losses.sum())
+        readings = self.probe.measure() if logs else []
         self.interval.add(losses, len(y) // self.replicas)
         norms = self._norms(present_gradients(self.parameters)) if logs or self.clip_norm is not None else {}
         if self.clip_norm is not None:
             self._clip(torch.stack(list(norms.values())), self.clip_norm)
         self.optimizer.advance(rates)
-        return norms
+        return norms, readings
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """The samples of optimizer step `step`, counted from 1, of all replicas, folded."""
@@ -126,8 +129,10 @@ class StackedTrainer:
             gradient.mul_(factor.to(gradient.dtype).view(-1, *(1 for _ in gradient.shape[1:])))
         self.interval.clipped.append(clipped)
 
-    def _measure(self, gradients: dict[str, Tensor], rates: list[float], x: Tensor) -> list[Values]:
-        tags, layers = self.probe.measure()
+    def _measure(
+        self, gradients: dict[str, Tensor], readings: list[Reading], rates: list[float], x: Tensor
+    ) -> list[Values]:
+        layers = [row for reading in readings for row in reading.sums.values()]
         weights = self._norms(dict(self.parameters))
         temperature = self._temperature()
         rows = [*gradients.values(), *weights.values(), *layers, *temperature.values()]
@@ -143,7 +148,7 @@ class StackedTrainer:
                 "grad_norm/total": total(gradient),
                 **{f"grad_norm/{name}": norm for name, norm in gradient.items()},
                 "clip_fraction": clipped[r],
-                **dict(zip(tags, numbers[len(gradient) + len(weight) :], strict=False)),
+                **by_tag(readings, numbers[len(gradient) + len(weight) :]),
                 "lr": rates[r],
                 **dict(zip(temperature, numbers[-1:], strict=False)),
             }

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from experiments.data.dataset import Part
 from experiments.evaluation import has_batch_norm, recalibrated, score
-from experiments.stacked.probe import hard_outputs, repeated
+from experiments.probe_batch import flip_rates, gaps, layer_outputs, numbers, repeated
 from experiments.stacked.trainer import StackedTrainer, Values
 from experiments.validation import PROBE_SAMPLES
 from surrogates import hard_layers, key_noise, mode
@@ -38,8 +38,8 @@ class StackedValidation:
             key_noise(self.model, self.trainer.key, -step)
             for own, soft in zip(values, self._scored(self.data.val, "strategy", "val_soft"), strict=True):
                 own |= soft
-        for own, flips in zip(values, self._flips(), strict=True):
-            own |= flips
+        for own, rates in zip(values, self._on_probe_batch(step), strict=True):
+            own |= rates
         if last:
             for own, final in zip(values, self._final(), strict=True):
                 own |= final
@@ -70,12 +70,16 @@ class StackedValidation:
             self.model.train(was_training)
         return (loss / len(part)).tolist(), [number / len(part) for number in right.tolist()]
 
-    def _flips(self) -> list[Values]:
-        before, self.outputs = self.outputs, hard_outputs(self.model, self.data.val.x[:PROBE_SAMPLES], self.replicas)
-        rates = {
-            f"op/{name}/flip_rate": (self.outputs[name] != before[name]).float().mean(1).tolist() for name in before
-        }
-        return [{tag: rate[r] for tag, rate in rates.items()} for r in range(self.replicas)]
+    def _on_probe_batch(self, step: int) -> list[Values]:
+        """By replica, what `Validation` finds on the probe batch."""
+        x = self.data.val.x[:PROBE_SAMPLES]
+        before, self.outputs = self.outputs, layer_outputs(self.model, x, "hard", self.replicas)
+        rates = flip_rates(before, self.outputs)
+        if self.soft:
+            key_noise(self.model, self.trainer.key, -step)
+            rates |= gaps(layer_outputs(self.model, x, "strategy", self.replicas), self.outputs)
+        rows = numbers(rates)
+        return [{tag: row[r] for tag, row in rows.items()} for r in range(self.replicas)]
 
     def _final(self) -> list[Values]:
         values = [{"accuracy/test": accuracy} for accuracy in self._score(self.data.test)[1]]

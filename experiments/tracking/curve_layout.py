@@ -20,9 +20,12 @@ _LAYOUT: dict[str, dict[str, list[str]]] = {
     "operation": {
         "gradient norm at its input": ["op/.+/grad_in_norm"],
         "gradient norm at its output": ["op/.+/grad_out_norm"],
+        "gradient norm at its input / at its output": ["op/.+/grad_ratio"],
+        "effective slope": ["op/.+/effective_slope"],
         "share of inputs with gradient zero": ["op/.+/zero_gradient_fraction"],
         "share of saturated inputs": ["op/.+/saturated_fraction"],
         "share of outputs that flipped": ["op/.+/flip_rate"],
+        "soft-to-hard gap of its outputs": ["op/.+/soft_hard_gap"],
     },
 }
 

@@ -54,5 +54,6 @@ class Clamp(Op):
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return self.low + torch.relu((self.high - self.low) - torch.relu(self.high - x))
 
-    def saturated(self, x: Tensor) -> Tensor:
-        return (x < self.low) | (x > self.high)
+    @property
+    def range(self) -> tuple[float, float]:
+        return self.low, self.high

@@ -91,7 +91,6 @@ class Floor(Op):
     def _held(self, x: Tensor) -> Tensor:
         return torch.where(x < self.low, self.low, torch.where(x > self.high, self.high, x)) if self.bounded else x
 
-    def saturated(self, x: Tensor) -> Tensor | None:
-        if not self.bounded:
-            return None
-        return (x < self.low) | (x > self.high)
+    @property
+    def range(self) -> tuple[float, float] | None:
+        return (self.low, self.high) if self.bounded else None

@@ -78,5 +78,6 @@ class Quantize(Op):
         y = x + self.step * (noise - 0.5)
         return torch.where(y < self.low, self.low, torch.where(y > self.high, self.high, y))
 
-    def saturated(self, x: Tensor) -> Tensor:
-        return (x < self.low) | (x > self.high)
+    @property
+    def range(self) -> tuple[float, float]:
+        return self.low, self.high
