@@ -29,6 +29,10 @@ class Record:
         self._logged_at = (now, step)
         self.curves.scalars(step, {**values, "steps_per_second": (step - before) / max(now - since, 1e-9)})
 
+    def say_fault(self, fault: str, policy: str) -> None:
+        """Says what was first not finite, by a policy that goes on."""
+        self.folder.say(f"note: {fault}; on_nonfinite={policy} goes on")
+
     def save(self, state: Mapping[str, Any]) -> None:
         """Puts the curves on the disk, then the checkpoint from which they go on."""
         self.log.sync()

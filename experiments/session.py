@@ -24,6 +24,7 @@ class Session:
     ) -> None:
         self.trainer, self.record, self.watch = trainer, record, watch
         self.validate = Validation(trainer.model, trainer.data, trainer.settings.seed)
+        self._told = False
         self._saved_at = time.monotonic()
 
     def train(self, title: str) -> dict[str, Any]:
@@ -53,6 +54,7 @@ class Session:
         except Diverged as diverged:
             self.record.write(trainer.step, diverged.values)  # the curve shows where it broke off
             raise
+        self._tell_fault()
         last = trainer.step == settings.max_steps
         evaluates = last or trainer.step % settings.eval_every == 0
         if evaluates:
@@ -62,6 +64,12 @@ class Session:
         if evaluates and time.monotonic() - self._saved_at > CHECKPOINT_SECONDS:
             self.save()
         return values
+
+    def _tell_fault(self) -> None:
+        """Says once, by a policy that goes on, what was not finite first."""
+        if self.trainer.fault and not self._told:
+            self._told = True
+            self.record.say_fault(self.trainer.fault, self.trainer.settings.on_nonfinite)
 
     def save(self) -> None:
         """Writes a checkpoint, and what was logged so far before it."""

@@ -21,6 +21,7 @@ from experiments.parameter_names import trained
 from experiments.settings import Settings
 from surrogates import anneal, hard_layers, key_noise
 
+Numbers = dict[str, float]
 AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -46,6 +47,7 @@ class Trainer:
         self.interval = Interval(settings.device)
         self.step = 0  # optimizer steps made
         self.skipped = 0  # optimizer steps left out because a gradient was not finite
+        self.fault = ""  # what the first logged step that found something not finite says of it
 
     def advance(self) -> dict[str, float] | None:
         """One optimizer step; raises Diverged if a logged one finds a number that is not finite, by policy."""
@@ -64,7 +66,7 @@ class Trainer:
         self.interval.add(loss, len(y))
         gradients = present_gradients(self.parameters) if logs else {}
         before_clipping = norms(list(gradients.values())) if logs else None
-        self._apply()
+        self._apply(x)
         if before_clipping is None:
             return None
         return self._measure(list(gradients), before_clipping, readings, x)
@@ -90,9 +92,9 @@ class Trainer:
             logits = self.model(x)
         return F.cross_entropy(logits.float(), y)
 
-    def _apply(self) -> None:
+    def _apply(self, x: Tensor) -> None:
         """Clips and makes the optimizer step, unless the policy skips one with a gradient that is not finite."""
-        if self.settings.on_nonfinite == "skip" and not self._finite_gradients():
+        if self.settings.on_nonfinite == "skip" and self._leaves_out(x):
             self.skipped += 1
             return
         if self.policy.clip_norm is not None:
@@ -105,39 +107,62 @@ class Trainer:
         ):  # it lowers its scale when it leaves out a step
             self.skipped += 1
 
-    def _finite_gradients(self) -> bool:
-        return self.scaler.is_enabled() or is_finite(norms(list(present_gradients(self.parameters).values())))
+    def _leaves_out(self, x: Tensor) -> bool:
+        """Whether a gradient is not finite; the first such step is looked at, as no logged one might show it."""
+        gradients = present_gradients(self.parameters)
+        found = norms(list(gradients.values()))
+        if self.scaler.is_enabled() or is_finite(found):
+            return False
+        weights = norms(list(self.parameters.values()))
+        self._look(
+            x,
+            [float(self.interval.losses[-1])],
+            dict(zip(gradients, found.tolist(), strict=True)),
+            dict(zip(self.parameters, weights.tolist(), strict=True)),
+            {name: float(temperature) for name, temperature in self._temperatures().items()},
+        )
+        return True
+
+    def _temperatures(self) -> dict[str, Tensor]:
+        layers = self.probe.layers.items()
+        return {name: layer.temperature for name, layer in layers if layer.temperature is not None}
+
+    def _look(self, x: Tensor, losses: list[float], gradient: Numbers, weight: Numbers, temperature: Numbers) -> None:
+        """Notes what is not finite, the first time that anything is."""
+        if not self.fault:
+            own = {} if self.scaler.is_enabled() else gradient  # the scaler skips such steps and lowers its scale
+            self.fault = diagnosis(self.model, x, self.step, losses, own, weight, temperature)
 
     def _measure(
         self, names: list[str], before_clipping: Tensor, readings: list[Reading], x: Tensor
     ) -> dict[str, float]:
         weights = norms(list(self.parameters.values()))
+        tempered = self._temperatures()
         layers = [row for reading in readings for row in reading.sums.values()]
-        losses, clipped, others = self.interval.with_others([before_clipping, weights, *layers])
-        gradient = dict(zip(names, others, strict=False))
-        weight = dict(zip(self.parameters, others[len(names) :], strict=False))
+        losses, clipped, others = self.interval.with_others([before_clipping, weights, *tempered.values(), *layers])
+        left = iter(others)
+        gradient, weight, temperature = (
+            dict(zip(own, left, strict=False)) for own in (names, self.parameters, tempered)
+        )
         self.record.update(gradient)
         values = {
             "loss/train": self.interval.mean(losses),
             "grad_norm/total": total(gradient),
             **{f"grad_norm/{name}": norm for name, norm in gradient.items()},
             "clip_fraction": clipped,
-            **by_tag(readings, others[len(names) + len(weight) :]),
-            **self._knobs(),
+            **by_tag(readings, list(left)),
+            **self._knobs(list(temperature.values())),
         }
         self.interval.clear()
-        if self.settings.on_nonfinite == "stop":
-            own = {} if self.scaler.is_enabled() else gradient  # the scaler skips such steps and lowers its scale
-            reason = diagnosis(self.model, x, self.step, losses, own, weight)
-            if reason:
-                raise Diverged(reason, values)
+        self._look(x, losses, gradient, weight, temperature)
+        if self.fault and self.settings.on_nonfinite == "stop":
+            raise Diverged(self.fault, values)
         return values
 
-    def _knobs(self) -> dict[str, float]:
+    def _knobs(self, temperatures: list[float]) -> dict[str, float]:
         values = {"lr": float(self.optimizer.param_groups[0]["lr"])}
-        for layer in self.probe.layers.values():
-            if layer.temperature is not None:
-                values["temperature"] = float(layer.temperature)
+        if temperatures:
+            values["temperature"] = temperatures[-1]
         if self.scaler.is_enabled():
             values["loss_scale"] = float(self.scaler.get_scale())
         return values

@@ -160,7 +160,7 @@ def _session(
     }
 
     def failed(number: int) -> None:
-        error = Diverged(trainer.diverged[number], {})
+        error = Diverged(trainer.faults[number], {})
         endings[number] = _ended(seated[number], error)
 
     session = StackedSession(trainer, records, lines, failed)

@@ -49,17 +49,20 @@ class StackedSession:
     @property
     def alive(self) -> list[int]:
         """The replicas with a record that have not diverged."""
-        return [r for r in self.records if r not in self.trainer.diverged]
+        out = self.trainer.diverged
+        return [r for r in self.records if r not in out]
 
     def _advance(self) -> None:
         """One step, and what is due after it."""
         trainer, settings = self.trainer, self.trainer.settings
-        before = self.alive
+        known = set(trainer.faults)
         values: list[Values] = trainer.advance() or []
-        for r in before:
+        for r in self.records.keys() & trainer.faults.keys() - known:
             if r in trainer.diverged:
                 self.records[r].write(trainer.step, values[r])  # the curve shows where it broke off
                 self._failed(r)
+            else:
+                self.records[r].say_fault(trainer.faults[r], settings.on_nonfinite)
         last = trainer.step == settings.max_steps
         evaluates = last or trainer.step % settings.eval_every == 0
         if evaluates:

@@ -33,8 +33,8 @@ class StackedTrainer:
     """Trains a stack step by step; each replica sees the weights, batches and noise of a run of its own.
 
     The models are at their first weights; `template` is a copy of one, in which a single replica can be looked at.
-    `diverged` says why a replica is out; its numbers touch no other's, so it stays in the stack. With `compiles` full
-    batches between logged steps go through `CompiledStep`.
+    `faults` says what was first not finite in a replica, `diverged` which are out for that; their numbers touch no
+    other's, so they stay in the stack. With `compiles` full batches between logged steps go through `CompiledStep`.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class StackedTrainer:
         self.compiles = compiles
         self._compiled: CompiledStep | None = None
         self.step = 0
-        self.diverged: dict[int, str] = {}
+        self.faults: dict[int, str] = {}
 
     def advance(self) -> list[Values] | None:
-        """One optimizer step of all; what is logged at it by replica, or None. Adds to `diverged`."""
+        """One optimizer step of all; what is logged at it by replica, or None. Adds to `faults`."""
         self.step += 1
         anneal(self.model, *shares_done(self.step, self.settings, next(iter(self.batches.values()))))
         if self.noisy:
@@ -134,42 +134,47 @@ class StackedTrainer:
     ) -> list[Values]:
         layers = [row for reading in readings for row in reading.sums.values()]
         weights = self._norms(dict(self.parameters))
-        temperature = self._temperature()
-        rows = [*gradients.values(), *weights.values(), *layers, *temperature.values()]
+        tempered = {
+            name: layer.temperature for name, layer in self.probe.layers.items() if layer.temperature is not None
+        }
+        rows = [*gradients.values(), *weights.values(), *tempered.values(), *layers]
         losses, clipped, others = self.interval.with_others(rows)
         logged = []
         for r in range(self.replicas):
-            numbers = others[r]
-            gradient = dict(zip(gradients, numbers, strict=False))
-            weight = dict(zip(weights, numbers[len(gradient) :], strict=False))
+            left = iter(others[r])
+            gradient, weight, temperature = (
+                dict(zip(own, left, strict=False)) for own in (gradients, weights, tempered)
+            )
             self.records[r].update(gradient)
             values = {
                 "loss/train": self.interval.mean(losses[r]),
                 "grad_norm/total": total(gradient),
                 **{f"grad_norm/{name}": norm for name, norm in gradient.items()},
                 "clip_fraction": clipped[r],
-                **by_tag(readings, numbers[len(gradient) + len(weight) :]),
+                **by_tag(readings, list(left)),
                 "lr": rates[r],
-                **dict(zip(temperature, numbers[-1:], strict=False)),
+                **({"temperature": list(temperature.values())[-1]} if temperature else {}),
             }
             logged.append(values)
-            if self.settings.on_nonfinite == "stop" and r not in self.diverged:
-                self._look(r, x, losses[r], gradient, weight)
+            if r not in self.faults:
+                self._look(r, x, losses[r], gradient, weight, temperature)
         self.interval.clear()
         return logged
 
-    def _look(self, r: int, x: Tensor, losses: list[float], gradient: Values, weight: Values) -> None:
-        """Notes why a replica is out, if it is."""
-        if is_sound(losses, [*gradient.values(), *weight.values()]):
+    @property
+    def diverged(self) -> set[int]:
+        """The replicas that are out."""
+        return set(self.faults) if self.settings.on_nonfinite == "stop" else set()
+
+    def _look(
+        self, r: int, x: Tensor, losses: list[float], gradient: Values, weight: Values, temperature: Values
+    ) -> None:
+        """Notes what is not finite in a replica, if anything is."""
+        if is_sound([*losses, *temperature.values()], [*gradient.values(), *weight.values()]):
             return
         own = x.view(self.replicas, -1, *x.shape[1:])[r]
         key_noise(self.template, self.seeds[r], self.step)
-        self.diverged[r] = diagnosis(self.as_single(r), own, self.step, losses, gradient, weight)
-
-    def _temperature(self) -> dict[str, Tensor]:
-        """That of the last layer that has one, (R,)."""
-        tempered = [layer.temperature for layer in self.probe.layers.values() if layer.temperature is not None]
-        return {"temperature": tempered[-1]} if tempered else {}
+        self.faults[r] = diagnosis(self.as_single(r), own, self.step, losses, gradient, weight, temperature)
 
     def as_single(self, r: int, state: dict[str, Tensor] | None = None) -> nn.Module:
         """The template with one replica's weights and buffers."""
