@@ -17,11 +17,13 @@ from omegaconf.errors import OmegaConfBaseException
 
 from experiments.cli_errors import readable, refuse_repeated_keys
 from experiments.interruption import Interrupted
+from experiments.output import lasting_output
 from experiments.task import JobFailed, Task, UserError
 
 VERSION_BASE = "1.3"
 
 
+@lasting_output()
 def main(conf: Path) -> NoReturn:
     """Runs the job or the sweep that the command line asks for, and exits: 0 if all is well.
 

@@ -37,7 +37,8 @@ class Record:
         """Puts the curves on the disk, then the checkpoint from which they go on."""
         self.log.sync()
         self.curves.flush()
-        checkpoint.save(self.folder.last_checkpoint, {"config_hash": self.folder.config_hash, **state})
+        own = {"config_hash": self.folder.config_hash, "log": self.log.mark()}
+        checkpoint.save(self.folder.last_checkpoint, {**own, **state})
         self.folder.write_status(RUNNING)
 
     def finish(

@@ -24,7 +24,7 @@ from experiments.summary import closing_table
 from experiments.tracking import checkpoint
 from experiments.tracking.environment import environment
 from experiments.tracking.metrics import MetricsLog
-from experiments.tracking.run_errors import FolderError, RunOver, is_storage, storage_fault
+from experiments.tracking.run_errors import FolderError, LogChanged, RunOver, is_storage, storage_fault
 from experiments.tracking.run_folder import RunFolder, find_cut_off
 from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, is_cut_off
 from experiments.tracking.strict_json import write_json
@@ -32,6 +32,8 @@ from experiments.tracking.tensorboard import CurveWriter
 from experiments.trainer import Trainer
 from surrogates import EmptyCell, calibrate
 
+# What a run can go on after: a signal, a watcher's wish, a file that has to be put back first.
+RESUMABLE = (KeyboardInterrupt, Pruned, LogChanged, checkpoint.CheckpointError)
 SHOWN_METRICS = ("accuracy/val", "accuracy/test", "accuracy/val_soft", "loss/val", "loss/train", "grad_norm/total")
 
 
@@ -125,7 +127,7 @@ def broken_off(folder: RunFolder, record: Record | None, error: BaseException) -
     The outcome of a divergence, or of a disk that takes no more; else the error itself is raised.
     """
     no_room = is_storage(error)
-    interrupted = no_room or isinstance(error, KeyboardInterrupt | Pruned)  # or a signal outside the training loop
+    interrupted = no_room or isinstance(error, RESUMABLE)
     if record is not None:
         with suppress(OSError):
             record.close(success=None if interrupted else False)
@@ -143,7 +145,7 @@ def _words(folder: RunFolder, error: BaseException) -> str:
     """What `status.json` says of an error: its message where it is meant for the user, else its trace."""
     if isinstance(error, OSError) and is_storage(error):
         return storage_fault(folder.path, error)
-    if isinstance(error, KeyboardInterrupt | Pruned | Diverged):
+    if isinstance(error, (*RESUMABLE, Diverged)):
         return str(error) or "stopped by SIGINT"
     return "".join(traceback.format_exception(error))
 
@@ -172,16 +174,17 @@ def open_record(
     state: Mapping[str, Any] | None,
 ) -> Record:
     """Writes what a run starts with, and opens its curves and log where its checkpoint, if there is one, left them."""
+    step = None if state is None else int(state["trainer"]["step"])
+    log = MetricsLog(folder.metrics, step, state and state.get("log"))
     write_json(folder.env, environ)
     OmegaConf.save(OmegaConf.create(plain), folder.config)
     for name, content in request.hydra_files.items():
         folder.hydra.mkdir(exist_ok=True)
         OmegaConf.save(content, folder.hydra / name)
-    step = None if state is None else int(state["trainer"]["step"])
     first = None if step is None else step + 1
     group = config_hash(plain, (*NOT_HASHED, "seed"))
     curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))
-    return Record(folder, curves, MetricsLog(folder.metrics, step), step or 0)
+    return Record(folder, curves, log, step or 0)
 
 
 def record_missing(folder: Path, plain: dict[str, Any], reason: str) -> None:

@@ -20,12 +20,14 @@ from omegaconf import DictConfig
 from experiments.config_values import ConfigError
 from experiments.interruption import Interrupted
 from experiments.naming import sweep_name
+from experiments.output import lasting_output
 from experiments.task import UserError
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 VERSION_BASE = "1.3"
 
 
+@lasting_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if there is a best trial, 1 if there is none, 2 for a command that is wrong, 130 when stopped."""
     parser = argparse.ArgumentParser(prog="python -m experiments.search", description=(__doc__ or "").split("\n")[0])

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from experiments.tracking.metrics import MetricsLog, last_values, read_metrics
+from experiments.tracking.run_errors import LogChanged
 
 ROOT = Path(__file__).parents[1]
 
@@ -67,7 +68,7 @@ def test_case_H06_a_damaged_file_is_an_error_and_not_a_short_curve(tmp_path):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"m\.jsonl, line 3 is damaged"):
         read_metrics(path)
-    with pytest.raises(ValueError, match="line 3"):
+    with pytest.raises(LogChanged, match=r"m\.jsonl line 3 is damaged"):
         MetricsLog(path, resume_at=4)
     log_steps(path, [2], resume_at=1)
     assert len(read_metrics(path)) == 3
@@ -115,8 +116,9 @@ def test_a_new_log_starts_empty_and_a_resumed_one_needs_its_file(tmp_path):
     log_steps(tmp_path / "m.jsonl", range(5))
     log_steps(tmp_path / "m.jsonl", [7])
     assert len(read_metrics(tmp_path / "m.jsonl")) == 1
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(LogChanged, match="No such file"):
         MetricsLog(tmp_path / "none.jsonl", resume_at=3)
+    assert not (tmp_path / "none.jsonl").exists()
 
 
 def test_each_step_is_logged_once(tmp_path):

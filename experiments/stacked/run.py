@@ -23,6 +23,7 @@ from experiments.stacked.trainer import StackedTrainer
 from experiments.summary import closing_table
 from experiments.tracking import checkpoint
 from experiments.tracking.environment import environment
+from experiments.tracking.run_errors import LogChanged
 from experiments.tracking.run_folder import RunFolder
 from experiments.tracking.run_status import DONE
 
@@ -124,8 +125,10 @@ def _train(members: Sequence[Member], places: int, compiled: bool) -> dict[int, 
     endings: dict[int, Ending] = {}
     try:
         for member in members:
-            state = member.states[0] if member.states else None
-            member.record = open_record(member.request, member.folder, member.plain, environ, state)
+            _open(member, environ, endings)
+        members = [member for member in members if member.number not in endings]
+        if not members:
+            return endings
         session = _session(members, places, data, endings, compiled)
         session.train()
         for member in members:
@@ -138,6 +141,15 @@ def _train(members: Sequence[Member], places: int, compiled: bool) -> dict[int, 
         if not isinstance(error, Exception):
             raise
     return endings
+
+
+def _open(member: Member, environ: Mapping[str, Any], endings: dict[int, Ending]) -> None:
+    """Opens a member's files, or takes it out of the group where its log is not the one that it goes on from."""
+    state = member.states[0] if member.states else None
+    try:
+        member.record = open_record(member.request, member.folder, member.plain, environ, state)
+    except LogChanged as error:
+        endings[member.number] = _ended(member, error)
 
 
 def _session(

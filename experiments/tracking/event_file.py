@@ -30,7 +30,7 @@ class EventFile:
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 
         folder.mkdir(parents=True, exist_ok=True)
-        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}"
+        name = f"events.out.tfevents.{_stamp(folder):010d}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}"
         self._file = open(folder / name, "xb", buffering=0)  # noqa: SIM115 (closed by `close`)
         self._waiting: list[bytes] = []
         self._event: Any = Event(wall_time=time.time(), file_version="brain.Event:2")
@@ -61,6 +61,12 @@ class EventFile:
         if not self._file.closed:
             self.flush()
             self._file.close()
+
+
+def _stamp(folder: Path) -> int:
+    """Now, in seconds, but after the files that are there: TensorBoard reads them by name, and clocks are set back."""
+    stamps = [file.name.split(".")[3] for file in folder.glob("events.out.tfevents.*")]
+    return max([int(time.time()), *(int(stamp) + 1 for stamp in stamps if stamp.isdecimal())])
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,5 +1,6 @@
 """`metrics.jsonl`: one strict JSON object a logged step, the source of truth for every curve and table."""
 
+import hashlib
 import json
 import logging
 import operator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.tracking.atomic_file import write_all
+from experiments.tracking.run_errors import LogChanged, reason
 from experiments.tracking.strict_json import encode, number
 
 _log = logging.getLogger(__name__)
@@ -19,16 +21,18 @@ class MetricsLog:
     """Appends to `path`; a line that was written survives the death of the process.
 
     `resume_at` is the step of the checkpoint that the run goes on from: lines of later steps, which will be written
-    again, and a half-written last line go. None starts an empty file.
+    again, and a half-written last line go. None starts an empty file. `mark` is what `mark` gave at that step.
     A value that is not a single number is left out and counted in `skipped`: a curve never stops a training.
-    Raises FileNotFoundError where there is nothing to resume, ValueError where the file is damaged before its end.
+    Raises LogChanged, with nothing touched, where the lines up to that step are missing, damaged or others.
     """
 
-    def __init__(self, path: Path, resume_at: int | None = None) -> None:
+    def __init__(self, path: Path, resume_at: int | None = None, mark: Mapping[str, Any] | None = None) -> None:
         self.skipped: Counter[str] = Counter()
-        self._last_step, size = (-1, 0) if resume_at is None else _kept(path, resume_at)
+        self._last_step = -1 if resume_at is None else resume_at
+        kept = b"" if resume_at is None else _kept(path, resume_at, mark)
+        self._size, self._digest = len(kept), hashlib.sha256(kept)
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by `close`)
-        self._file.truncate(size)
+        self._file.truncate(self._size)
 
     def write(self, step: int, values: Mapping[str, Any]) -> None:
         """Append the values by tag, in the order given, as float64.
@@ -48,8 +52,15 @@ class MetricsLog:
                 self._skip(step, tag, value)
             else:
                 record[tag] = converted
-        write_all(self._file, f"{encode(record)}\n".encode())
+        line = f"{encode(record)}\n".encode()
+        write_all(self._file, line)
+        self._digest.update(line)
+        self._size += len(line)
         self._last_step = step
+
+    def mark(self) -> dict[str, Any]:
+        """By what a checkpoint knows the lines up to here again."""
+        return {"bytes": self._size, "sha256": self._digest.hexdigest()}
 
     def sync(self) -> None:
         """Put all lines on the disk itself; call it before a checkpoint is published."""
@@ -102,12 +113,29 @@ def _record(line: bytes, where: str) -> dict[str, float]:
         raise ValueError(f"{where} is damaged ({error!r}); a line is an object with a step and numbers") from error
 
 
-def _kept(path: Path, resume_at: int) -> tuple[int, int]:
-    last_step, kept = -1, 0
+def _kept(path: Path, resume_at: int, mark: Mapping[str, Any] | None) -> bytes:
+    """The lines up to a step, as they were at it; a checkpoint from before there were marks has none to compare."""
+    try:
+        size = _size_up_to(path, resume_at) if mark is None else mark["bytes"]
+        with open(path, "rb") as file:
+            kept = file.read(size)
+    except OSError as error:
+        raise LogChanged(path, f"cannot be read ({reason(error)})") from error
+    except ValueError as error:
+        raise LogChanged(path, str(error).removeprefix(str(path)).lstrip(", ")) from error
+    if len(kept) < size:
+        raise LogChanged(path, f"ends before step {resume_at}, up to which the checkpoint goes")
+    if mark is not None and hashlib.sha256(kept).hexdigest() != mark["sha256"]:
+        raise LogChanged(path, f"was changed or damaged since step {resume_at}, up to which the checkpoint goes")
+    return kept
+
+
+def _size_up_to(path: Path, step: int) -> int:
+    kept = 0
     for record, size in _records(path):
-        if record["step"] > resume_at:
+        if record["step"] > step:
             break
-        last_step, kept = int(record["step"]), size
-        if last_step == resume_at:  # what follows goes, damaged or not
+        kept = size
+        if record["step"] == step:  # what follows goes, damaged or not
             break
-    return last_step, kept
+    return kept

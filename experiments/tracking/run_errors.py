@@ -29,6 +29,16 @@ class RunOver(FolderError):
         self.status = status
 
 
+class LogChanged(FolderError):
+    """The log of a cut-off run is not the one that its checkpoint goes on from."""
+
+    def __init__(self, path: Path, fault: str) -> None:
+        super().__init__(
+            f"{path} {fault}; nothing was changed. Put the file back as it was and the run goes on, or make the run "
+            "anew: overwrite=true replaces it, another hydra.run.dir leaves it alone"
+        )
+
+
 def reason(error: OSError) -> str:
     """The system's words for what went wrong with a file."""
     return error.strerror or type(error).__name__

@@ -43,7 +43,6 @@ class CurveWriter:
         self._waits, self._since = 0, 0.0
         self._diverged = self._closed = False
         values = hparam_values(hparams, columns)
-        _await_new_name(folder)
         # TensorBoard purges at the second start that it meets, so a first session has to announce its own.
         self._file = EventFile(folder, purge_step or 0)
         for summary in (columns_summary(values, metrics), row_summary(values, group), layout_summary()):
@@ -128,10 +127,3 @@ def scalar_metadata(tag: str) -> Any:
     metadata = create_summary_metadata(display_name=tag, description=_NOTE)
     metadata.data_class = DATA_CLASS_SCALAR  # without it TensorBoard's fast loader ignores the rest
     return metadata
-
-
-def _await_new_name(folder: Path) -> None:
-    """Wait, under a second, until a new event file sorts after the ones there: TensorBoard reads them by name."""
-    stamps = [file.name.split(".")[3] for file in folder.glob("events.out.tfevents.*")]
-    while str(int(time.time())) in stamps:
-        time.sleep(0.01)

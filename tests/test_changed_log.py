@@ -1,0 +1,152 @@
+"""A cut-off run whose log or checkpoints are no longer as it left them: refused in words, or gone on with whole."""
+
+import shutil
+import signal
+
+import pytest
+from test_resume import LONG, stopping
+from test_stacked import stop_at
+
+from experiments import session
+from experiments.run import Request
+from experiments.stacked.run import run_group
+from experiments.tracking import checkpoint
+from runs import command, compose, read, train, tree
+
+OWN = ("strategy=rewrite", *LONG, "hydra.run.dir=run")
+STOPPED = 13
+
+
+@pytest.fixture(autouse=True)
+def _a_checkpoint_an_evaluation(monkeypatch):
+    monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("whole") / "run", *OWN[:-1]).folder
+
+
+@pytest.fixture
+def cut_off(tmp_path, monkeypatch):
+    """The folder of a run that was stopped."""
+    with monkeypatch.context() as patch:
+        stopping(patch, STOPPED, signal.SIGTERM)
+        assert command(*OWN, cwd=tmp_path).code == 143
+    return tmp_path / "run"
+
+
+def assert_goes_on(folder, whole):
+    answer = command(*OWN, cwd=folder.parent)
+    assert answer.code == 0, answer.err
+    assert f"from step {STOPPED}" in answer.out
+    for name in ("metrics.jsonl", "result.json"):
+        assert (folder / name).read_bytes() == (whole / name).read_bytes()
+
+
+def flipped(content, place):
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+DAMAGE = {
+    "removed": (lambda path, content: path.unlink(), "cannot be read (No such file or directory)"),
+    "a folder": (lambda path, content: (path.unlink(), path.mkdir()), "cannot be read (Is a directory)"),
+    "emptied": (lambda path, content: path.write_bytes(b""), "ends before step 13"),
+    "cut short": (lambda path, content: path.write_bytes(content[: len(content) // 2]), "ends before step 13"),
+    "a line lost": (lambda path, content: path.write_bytes(content.partition(b"\n")[2]), "ends before step 13"),
+    "a bit": (lambda path, content: path.write_bytes(flipped(content, 500)), "was changed or damaged since step 13"),
+    "a digit": (
+        lambda path, content: path.write_bytes(content.replace(b"0.1", b"0.2", 1)),
+        "was changed or damaged since step 13",
+    ),
+}
+
+
+SLOW = ("a folder", "emptied", "cut short", "a line lost", "a digit")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in DAMAGE]
+)
+def test_a_log_that_is_not_the_checkpoints_is_refused_and_goes_on_once_it_is_back(cut_off, whole, kind):
+    damage, words = DAMAGE[kind]
+    path = cut_off / "metrics.jsonl"
+    content = path.read_bytes()
+    damage(path, content)
+    before = tree(cut_off)
+    for _ in range(2):  # looking at it again makes it no worse
+        answer = command(*OWN, cwd=cut_off.parent)
+        assert answer.code == 2
+        said = " ".join(answer.err.split())
+        assert said.startswith(f"error: {path} {words}")
+        assert "overwrite=true" in said
+        after = tree(cut_off)
+        for name in ("status.json", "train.log"):
+            del after[name]
+        assert after == {name: before[name] for name in after}
+        assert len(after) == len(before) - 2
+        assert read(cut_off / "status.json")["status"] == "INTERRUPTED"
+    if path.is_dir():
+        path.rmdir()
+    path.write_bytes(content)
+    assert_goes_on(cut_off, whole)
+
+
+@pytest.mark.slow
+def test_lines_after_the_checkpoint_may_be_damaged(cut_off, whole):
+    """They are written again."""
+    with open(cut_off / "metrics.jsonl", "ab") as file:
+        file.write(b'{"step": 14, "loss/train": 1}\n\0\0\0{"ste')
+    assert_goes_on(cut_off, whole)
+
+
+def test_two_damaged_checkpoints_are_refused_and_one_put_back_is_gone_on_from(cut_off, whole):
+    folder, kept = cut_off / "checkpoints", cut_off.parent / "kept"
+    shutil.copytree(folder, kept)
+    for path in folder.iterdir():
+        path.write_bytes(b"")
+    answer = command(*OWN, cwd=cut_off.parent)
+    assert answer.code == 2
+    assert "last.pt is empty" in answer.err
+    assert "previous.pt is empty" in answer.err
+    assert read(cut_off / "status.json")["status"] == "INTERRUPTED"
+    shutil.copy(kept / "last.pt", folder / "last.pt")
+    assert_goes_on(cut_off, whole)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_that_has_become_a_folder(cut_off, whole):
+    """The one before is used; as nothing can take the folder's place, the run then stops in words."""
+    last = cut_off / "checkpoints" / "last.pt"
+    last.unlink()
+    last.mkdir()
+    answer = command(*OWN, cwd=cut_off.parent)
+    assert answer.code == 1
+    assert "from step 12" in answer.out
+    assert "Is a directory" in " ".join(answer.err.split())
+    last.rmdir()
+    assert command(*OWN, cwd=cut_off.parent).code == 0
+    assert (cut_off / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
+
+
+def test_a_checkpoint_from_before_logs_had_marks_is_gone_on_from(cut_off, whole):
+    path = cut_off / "checkpoints" / "last.pt"
+    state = checkpoint.load(path)
+    del state["log"]
+    checkpoint.save(path, state)
+    assert_goes_on(cut_off, whole)
+
+
+@pytest.mark.slow
+def test_a_member_of_a_group_with_a_damaged_log_ends_no_other(tmp_path, monkeypatch):
+    own = ("strategy=rewrite", *LONG)
+    requests = [Request(compose(*own, f"seed={seed}"), tmp_path / str(seed)) for seed in range(3)]
+    with monkeypatch.context() as patch:
+        stop_at(patch, STOPPED)
+        with pytest.raises(KeyboardInterrupt):
+            run_group(requests)
+    (tmp_path / "1" / "metrics.jsonl").write_bytes(b"")
+    first, bad, third = run_group(requests)
+    assert (first.status, third.status) == ("DONE", "DONE")
+    assert "ends before step 13" in str(bad)
+    assert read(tmp_path / "1/status.json")["status"] == "INTERRUPTED"
