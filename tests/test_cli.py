@@ -224,6 +224,8 @@ def test_case_G01_one_failing_job_stops_no_other_and_is_listed(tmp_path, monkeyp
     assert answer.out.splitlines()[-1] == "2 DONE, 1 FAILED"
     failed = [str(path.relative_to(tmp_path)) for path in tmp_path.glob("runs/*/seed=1,*")]
     assert re.findall("^FAILED.*", answer.err, re.M) == [f"FAILED  {folder}" for folder in failed]
+    assert " ".join(["seed=1", *SHORT]) in " ".join(answer.err.split())  # what it overrides, for who makes it again
+    assert "Traceback" not in answer.out + answer.err
     assert [status for _, status in sorted(statuses(tmp_path).items())] == ["DONE", "FAILED", "DONE"]
 
 
@@ -265,6 +267,26 @@ def test_case_G04_odd_values_are_kept_and_what_is_printed_can_be_typed(tmp_path)
     names = [path.parent.name for path in (tmp_path / "runs").glob("sweep-*/*/status.json")]
     assert len(names) == 2
     assert all(re.fullmatch(r"[A-Za-z0-9._=,+-]+", name) for name in names)
+
+
+@pytest.mark.parametrize("value", ["a,b", "x=1", "a#b", "μ"])
+def test_case_G04_values_that_hydra_cannot_read_are_refused_and_the_right_way_is_shown(tmp_path, value):
+    """The part of what was not quoted twice."""
+    answer = command(f"data.root={value}", *SHORT, cwd=tmp_path)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("error: ")
+    assert ("quote the value" in answer.err) or ("needs two pairs of quotes" in answer.err)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", ["a/b,c", "x" * 260])
+def test_case_G05_a_sweep_with_odd_and_long_values(tmp_path, value):
+    """The part of the command: a folder each, below the sweep's, with the overrides as they were typed in a file."""
+    answer = command("-m", f"data.root='{value}'", "seed=0,1", *SHORT, cwd=tmp_path)
+    assert (answer.code, answer.out.splitlines()[-1]) == (0, "2 DONE")
+    folders = list(tmp_path.glob("runs/*/*/.hydra/overrides.yaml"))
+    assert [yaml.safe_load(path.read_text())[0].partition("=")[2].strip("'") for path in folders] == [value] * 2
 
 
 @pytest.mark.parametrize(

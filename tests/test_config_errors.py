@@ -298,6 +298,15 @@ def test_case_G08_the_shared_knobs_are_keys_of_every_strategy(tmp_path, strategy
         assert (f"note: strategy.{knob} has no effect here and is left out" in said) is same
 
 
+@pytest.mark.parametrize("plus", ["", "+", "++"])
+def test_case_G08_a_misspelt_key_is_no_new_one(tmp_path, plus):
+    """The part of typos: refused even where Hydra would add the key, with the one that was meant."""
+    answer = command(f"{plus}strategy.temprature=0.5", *SHORT, cwd=tmp_path)
+    assert (answer.code, answer.out) == (2, "")
+    assert "did you mean strategy.temperature?" in answer.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_case_G08_a_sweep_over_strategies_takes_the_shared_knobs(tmp_path):
     """The part of the sweep that Hydra alone refuses."""
     arguments = ("strategy=subgradient,ste,smooth,rewrite", "strategy.temperature=0.5")
@@ -315,6 +324,8 @@ def test_case_G09():
         choose(config)
     with pytest.raises(ConfigError, match=r"max_steps must be int, got 1000\.0"):
         choose(compose("max_steps=1e3"))
+    with pytest.raises(ConfigError, match="seed must be int, got 'abc'"):
+        choose(compose("seed=abc"))
     assert choose(compose("optimizer.lr=1e-3")).optimizer.lr == 0.001
     assert choose(compose("data.root='1e3'")).data.root == "1e3"
     with pytest.raises(ConfigError, match=r"data\.root must be str"):
