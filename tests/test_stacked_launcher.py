@@ -13,7 +13,7 @@ from experiments.stacked import arrange as arranging
 from experiments.stacked.arrange import arrange
 from experiments.stacked.trainer import StackedTrainer
 from experiments.stacked.workers import WorkerDied, work
-from runs import ROOT, command, compose, lines, process, read
+from runs import ROOT, command, compose, read
 
 QUICK = ("hydra/launcher=stacked", "max_steps=6", "eval_every=3", "log_every=2", "model.width=8")
 TOGETHER = ("engine=stacked", "workers=1")
@@ -194,28 +194,3 @@ def test_a_stopped_sweep_goes_on(tmp_path, monkeypatch):
     answer = command(*own, cwd=tmp_path)
     assert answer.code == 0
     assert "3 of them cut off" in answer.out
-
-
-@pytest.mark.slow
-def test_killed_whenever_and_started_again_the_sweep_is_the_uninterrupted_one(tmp_path):
-    own = ("-m", "strategy=ste,rewrite", "seed=range(6)", "hydra/launcher=stacked", "engine=stacked", "max_steps=3000")
-    own = (*own, "model.width=16", "eval_every=20", "workers=2")
-    line = [sys.executable, str(ROOT / "train.py"), *own]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    (tmp_path / "cut").mkdir()
-    (tmp_path / "whole").mkdir()
-    for trial in range(4):
-        running = subprocess.Popen(line, cwd=tmp_path / "cut", env=environment, stdout=subprocess.DEVNULL)
-        time.sleep(6 + 2.3 * trial)
-        running.kill()
-        running.wait()
-        time.sleep(0.5)  # its workers notice
-    assert process(*own, cwd=tmp_path / "cut").code == 0
-    assert process(*own, cwd=tmp_path / "whole").code == 0
-    folders = [path.parent for path in (tmp_path / "whole").rglob("result.json")]
-    assert len(folders) == 12
-    for folder in folders:
-        for name in ("metrics.jsonl", "result.json"):
-            other = tmp_path / "cut" / folder.relative_to(tmp_path / "whole") / name
-            assert other.read_bytes() == (folder / name).read_bytes()
-    assert len(lines(folders[0])) > 100

@@ -205,15 +205,16 @@ def test_killed_between_any_two_files(tmp_path, monkeypatch, first):
         assert read(killed / path.relative_to(whole))["status"] == read(path)["status"]
 
 
-@pytest.mark.slow
-def test_killed_three_times_a_sweep_of_stacks_ends_as_one_that_was_not(tmp_path):
-    assert_kills_change_nothing(tmp_path, sweep(), 3)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("engine", ["stacked", "compiled"])
-def test_killed_ten_times_a_sweep_of_stacks_ends_as_one_that_was_not(tmp_path, engine):
-    assert_kills_change_nothing(tmp_path, sweep(engine), 10)
+@pytest.mark.parametrize(
+    ("engine", "kills"),
+    [
+        pytest.param("stacked", 3, marks=pytest.mark.slow),
+        pytest.param("stacked", 10, marks=pytest.mark.nightly),
+        pytest.param("compiled", 10, marks=pytest.mark.nightly),
+    ],
+)
+def test_killed_at_random_moments_a_sweep_of_stacks_ends_as_one_that_was_not(tmp_path, engine, kills):
+    assert_kills_change_nothing(tmp_path, sweep(engine), kills)
 
 
 @pytest.mark.slow

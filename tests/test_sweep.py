@@ -1,7 +1,6 @@
 """Sweeps: planned before anything runs, resumed, previewed, reported; no job is lost and no folder shared."""
 
 import itertools
-import os
 import re
 import shlex
 import signal
@@ -10,6 +9,7 @@ import subprocess
 import pytest
 import yaml
 from omegaconf import OmegaConf
+from sweep_kills import assert_kills_change_nothing
 from test_cli import ENVIRONMENT, TRAIN, failing, on_a_terminal, screen, statuses
 
 from experiments.config import NOT_HASHED
@@ -371,36 +371,12 @@ def test_a_stopped_sweep_says_how_far_it_is_and_goes_on(tmp_path, number):
     assert command(*own, cwd=tmp_path).out.splitlines()[-1] == "3 DONE"
 
 
-@pytest.mark.nightly
-def test_killed_ten_times_a_sweep_ends_as_one_that_was_not(tmp_path):
-    """kill -9 at ten moments: every job DONE once, byte for byte, and no finished work is done again."""
-    own = ["-m", "strategy=ste,smooth", "seed=0,1,2", "max_steps=400", "eval_every=20", "optimizer.lr=0.05"]
-    environment = {**ENVIRONMENT, "OMP_NUM_THREADS": "1"}
-
-    def start(root):
-        line = [*TRAIN, *own, f"hydra.sweep.dir=runs/{root}"]
-        return subprocess.Popen(line, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
-
-    assert start("whole").wait(timeout=300) == 0
-    finished = {}
-    for kill in range(10):
-        running = start("killed")
-        try:
-            running.wait(timeout=3.0 + 0.37 * kill)
-        except subprocess.TimeoutExpired:
-            os.killpg(running.pid, signal.SIGKILL)
-            running.wait()
-        for path in (tmp_path / "runs/killed").rglob("status.json"):
-            if read(path)["status"] == "DONE":
-                assert finished.setdefault(path, path.read_bytes()) == path.read_bytes()
-    assert start("killed").wait(timeout=300) == 0
-    assert all(path.read_bytes() == content for path, content in finished.items())
-    assert set(statuses(tmp_path / "runs/killed").values()) == {"DONE"}
-    whole, killed = (tmp_path / "runs/whole", tmp_path / "runs/killed")
-    assert statuses(whole) == statuses(killed)
-    for name in ("metrics.jsonl", "result.json"):
-        for path in whole.rglob(name):
-            assert (killed / path.relative_to(whole)).read_bytes() == path.read_bytes()
+@pytest.mark.parametrize(
+    "kills", [pytest.param(3, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.nightly)]
+)
+def test_killed_at_random_moments_a_sweep_ends_as_one_that_was_not(tmp_path, kills):
+    own = ("strategy=ste,smooth", "seed=0,1,2", "max_steps=400", "eval_every=20", "optimizer.lr=0.05")
+    assert_kills_change_nothing(tmp_path, own, kills)
 
 
 @pytest.mark.nightly
