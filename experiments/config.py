@@ -10,10 +10,10 @@ import inspect
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, get_type_hints
 
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import nn
@@ -29,6 +29,7 @@ GROUPS = ("component", "strategy", "model", "data", "optimizer")
 PRESETS = ("experiment", "debug", "local")
 ALLOWED = ("surrogates.", "experiments.")
 ROLES: dict[str, type] = {"component": Component, "strategy": Strategy, "model": nn.Module, "optimizer": Optimizer}
+SPECIAL = ("_target_", "_partial_")
 SUPPLIED = {"component": {"strategy"}, "model": {"input_shape", "classes", "component"}}  # given by the program
 # What does not change the numbers of a run, and so is left out of its hash.
 NOT_HASHED = (*CONDUCT, "data.root", "data.download")
@@ -70,24 +71,36 @@ def choose(config: DictConfig) -> Choices:
     for group in GROUPS:
         if not isinstance(plain.get(group), dict):
             raise ConfigError(f"{group} is not chosen; choose one with {group}=NAME")
-        plain[group] = _checked_group(group, plain[group])
-        built[group] = _build(group, plain[group], lambda group=group: instantiate(plain[group]))
+        callee, plain[group] = _checked_group(group, plain[group])
+        values = {key: value for key, value in plain[group].items() if key not in SPECIAL}
+        make = partial(partial, callee) if group in SUPPLIED else callee
+        built[group] = _build(group, values, partial(make, **values))
     return Choices(plain, **built)
 
 
 def resolve(config: DictConfig) -> dict[str, Any]:
-    """The configuration as plain containers; raises ConfigError for missing values and broken references."""
+    """The configuration as plain containers, Hydra's part and the names of presets left out.
+
+    Raises ConfigError for missing values and broken references.
+    """
+    keys = [str(key) for key in config if key not in (*PRESETS, "hydra")]
     try:
-        unresolved: Any = OmegaConf.to_container(config, resolve=False)
-        missing = [key for key, value in flatten(unresolved).items() if value == "???"]
-        if missing:
-            raise ConfigError(f"{missing[0]} has no value; give it one on the command line: {missing[0]}=VALUE")
-        plain = OmegaConf.to_container(config, resolve=True)
+        return {key: _resolved(config, key) for key in keys}
     except OmegaConfBaseException as error:
         where = f"{error.full_key}: " if error.full_key else ""
         raise ConfigError(f"{where}{str(error).splitlines()[0]}") from None
-    assert isinstance(plain, dict)
-    return {str(key): value for key, value in plain.items() if key not in PRESETS}
+
+
+def _resolved(config: DictConfig, key: str) -> Any:
+    missing = [key] if OmegaConf.is_missing(config, key) else []
+    value = None if missing else config[key]
+    if OmegaConf.is_config(value):
+        unresolved: Any = OmegaConf.to_container(value, resolve=False)
+        missing = [name for name, own in flatten({key: unresolved}).items() if own == "???"]
+        value = None if missing else OmegaConf.to_container(value, resolve=True)
+    if missing:
+        raise ConfigError(f"{missing[0]} has no value; give it one on the command line: {missing[0]}=VALUE")
+    return value
 
 
 def config_hash(plain: dict[str, Any], without: Iterable[str] = NOT_HASHED) -> str:
@@ -103,7 +116,8 @@ def config_hash(plain: dict[str, Any], without: Iterable[str] = NOT_HASHED) -> s
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-def _checked_group(group: str, node: dict[str, Any]) -> dict[str, Any]:
+def _checked_group(group: str, node: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """What the node's `_target_` names, and the node with its values checked against the signature of that."""
     target = node.get("_target_")
     if not isinstance(target, str) or not target.startswith(ALLOWED):
         raise ConfigError(f"{group}._target_ must name something in {' or '.join(ALLOWED)}, got {target}")
@@ -111,12 +125,19 @@ def _checked_group(group: str, node: dict[str, Any]) -> dict[str, Any]:
     waits = group in SUPPLIED
     if node.get("_partial_", False) is not waits:
         raise ConfigError(f"{group}._partial_ must be {'true' if waits else 'left out'}")
-    hints = get_type_hints(callee if is_dataclass(callee) else callee.__init__)
-    known = [name for name in inspect.signature(callee).parameters if name not in SUPPLIED.get(group, ())]
-    special = {key: value for key, value in node.items() if key in ("_target_", "_partial_")}
-    values = {key: value for key, value in node.items() if key not in special}
+    parameters, hints = _signature(callee)
+    known = [name for name in parameters if name not in SUPPLIED.get(group, ())]
+    special = {key: value for key, value in node.items() if key in SPECIAL}
+    values = {key: value for key, value in node.items() if key not in SPECIAL}
     refuse_unknown(f"{group}.", values, known)
-    return special | checked(f"{group}.", values, hints)
+    return callee, special | checked(f"{group}.", values, hints)
+
+
+@cache
+def _signature(callee: Any) -> tuple[list[str], dict[str, Any]]:
+    """The names of its parameters, and their annotations."""
+    hints = get_type_hints(callee if is_dataclass(callee) else callee.__init__)
+    return list(inspect.signature(callee).parameters), hints
 
 
 def _named(group: str, target: str) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from experiments.build import build_model, drop_unused_knobs, floating, prepare
 from experiments.config import GROUPS, NOT_HASHED, Choices, choose, config_hash
@@ -29,6 +29,7 @@ from experiments.tracking.run_folder import RunFolder, find_cut_off
 from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, is_cut_off
 from experiments.tracking.strict_json import write_json
 from experiments.tracking.tensorboard import CurveWriter
+from experiments.tracking.yaml_file import save_yaml
 from experiments.trainer import Trainer
 from surrogates import EmptyCell, calibrate
 
@@ -177,10 +178,10 @@ def open_record(
     step = None if state is None else int(state["trainer"]["step"])
     log = MetricsLog(folder.metrics, step, state and state.get("log"))
     write_json(folder.env, environ)
-    OmegaConf.save(OmegaConf.create(plain), folder.config)
+    save_yaml(folder.config, plain)
     for name, content in request.hydra_files.items():
         folder.hydra.mkdir(exist_ok=True)
-        OmegaConf.save(content, folder.hydra / name)
+        save_yaml(folder.hydra / name, content)
     first = None if step is None else step + 1
     group = config_hash(plain, (*NOT_HASHED, "seed"))
     curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))
@@ -196,5 +197,5 @@ def record_missing(folder: Path, plain: dict[str, Any], reason: str) -> None:
             raise
         return
     with claimed:
-        OmegaConf.save(OmegaConf.create(plain), claimed.config)
+        save_yaml(claimed.config, plain)
         claimed.write_status(NOT_APPLICABLE, reason)

@@ -138,10 +138,12 @@ class Task:
         folder = Path(hydra_config.runtime.output_dir)
         chosen = any(override.startswith("hydra.run.dir=") for override in hydra_config.overrides.hydra)
         overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)  # as they were typed
+        own: Any = OmegaConf.to_container(config, resolve=False, enum_to_str=True)
+        hydra_part = OmegaConf.to_container(hydra_config, resolve=False, enum_to_str=True)
         files = {
-            "config.yaml": config,
-            "hydra.yaml": OmegaConf.create({"hydra": hydra_config}),
-            "overrides.yaml": OmegaConf.create(overrides),
+            "config.yaml": {key: value for key, value in own.items() if key != "hydra"},
+            "hydra.yaml": {"hydra": hydra_part},
+            "overrides.yaml": overrides,
         }
         search = None if quiet or chosen else folder.parent
         return Request(config, folder, search, overrides, self.typed, quiet, group_keys(self.conf), files)

@@ -26,7 +26,12 @@ ConfigStore.instance().store(group="hydra/sweeper", name="listed", node=ListedSw
 
 
 class ListedSweeper(Sweeper):
-    """Hands what the command line asks for to `experiments.sweep`; imports no torch."""
+    """Hands what the command line asks for to `experiments.sweep`; imports no torch.
+
+    `composer` is what the planned jobs were composed by.
+    """
+
+    composer: Any = None
 
     def __init__(
         self,
@@ -50,6 +55,9 @@ class ListedSweeper(Sweeper):
         """The configured launcher, as the configuration now has it."""
         assert self.hydra_context is not None
         assert self.config is not None
-        return Plugins.instance().instantiate_launcher(
+        launcher: Any = Plugins.instance().instantiate_launcher(
             hydra_context=self.hydra_context, task_function=self.task_function, config=self.config
         )
+        if hasattr(launcher, "composer"):
+            launcher.composer = self.composer
+        return launcher

@@ -3,6 +3,7 @@
 # No `from __future__ import annotations`: Hydra runs this before it is in sys.modules, where dataclasses would look.
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.utils import JobReturn
@@ -22,7 +23,12 @@ ConfigStore.instance().store(group="hydra/launcher", name="stacked", node=Stacke
 
 
 class StackedLauncher(Launcher):
-    """Hands the jobs to `experiments.stacked.launch`; imports no torch."""
+    """Hands the jobs to `experiments.stacked.launch`; imports no torch.
+
+    `composer` is that of the sweeper, if it has one.
+    """
+
+    composer: Any = None
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keeps what the jobs need."""

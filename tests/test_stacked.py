@@ -236,7 +236,7 @@ def test_killed_between_two_members_checkpoints_all_go_back_to_the_one_before(tm
         save = session.Record.save
 
         def killed(self, state):
-            if next(written) == 4:  # the second checkpoint of the second member
+            if next(written) >= 4:  # the second checkpoints of all but one member
                 raise Killed
             save(self, state)
 
@@ -245,7 +245,7 @@ def test_killed_between_two_members_checkpoints_all_go_back_to_the_one_before(tm
         with pytest.raises(Killed):
             group(tmp_path / "cut", MEMBERS, *own)
     steps = [last(tmp_path / "cut" / f"stacked{i}")["step"] for i in range(3)]
-    assert steps == [8, 4, 4]
+    assert sorted(steps) == [4, 4, 8]
     assert_equal_runs(group(tmp_path / "cut", MEMBERS, *own), whole)
 
 

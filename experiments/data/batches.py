@@ -59,11 +59,19 @@ class Batches:
 
     def __getitem__(self, step: int) -> Tensor:
         """Indices (B,) into the training part, int64 on `device`; raises IndexError if `step` is negative."""
+        epoch, batch = self.place(step)
+        if epoch != self._epoch:
+            self._epoch, self._order = epoch, self.order(epoch)
+        return self._order[batch]
+
+    def place(self, step: int) -> tuple[int, slice]:
+        """The epoch of optimizer step `step`, and which part of its order the batch is."""
         if step < 0:
             raise IndexError(f"step {step}: steps count from 0")
         epoch, position = divmod(step, self.per_epoch)
-        if epoch != self._epoch:
-            self._epoch, self._order = epoch, order(self.n, self.seed, epoch).to(self.device)
         start = position * self.batch_size
-        stop = self.n if position == self.per_epoch - 1 else start + self.batch_size
-        return self._order[start:stop]
+        return epoch, slice(start, self.n if position == self.per_epoch - 1 else start + self.batch_size)
+
+    def order(self, epoch: int) -> Tensor:
+        """The order of an epoch (n,), int64 on `device`."""
+        return order(self.n, self.seed, epoch).to(self.device)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 
 from experiments.run import Outcome, Request
 from experiments.stacked.arrange import Unit, arrange
-from experiments.stacked.job import Job, compose
+from experiments.stacked.job import Job, compose, current
 from experiments.stacked.run import run_group
 from experiments.stacked.workers import WorkerDied, work
 from experiments.sweep.manifest import Stack, noting_stacks, read_stacks
@@ -58,7 +57,7 @@ def _arranged(jobs: Sequence[Job], stacks: list[Stack]) -> tuple[list[Unit], int
     told = jobs[0].config.workers if jobs else None
     workers = int(told or max(1, cores() // threads))
     anew = [number for number, job in enumerate(jobs) if job.begins_anew]
-    units = arrange([job.own for job in jobs], [job.overrides for job in jobs], workers, stacks, anew)
+    units = arrange([job.config for job in jobs], [job.overrides for job in jobs], workers, stacks, anew)
     return units, max(1, min(workers, len(units)))
 
 
@@ -95,20 +94,18 @@ def _together(launcher: Any, places: Sequence[Job | None], unit: Unit) -> list[E
     stopped = task.stop_sign(_root(jobs))
     if stopped.exists():
         return [(NotStarted("on_error=stop, and another job failed"), True)] * len(jobs)
-    requests: list[Request | None] = []
-    before = HydraConfig.instance().cfg
-    try:
-        for job in places:
-            if job is not None:
-                HydraConfig.instance().set_config(job.config)
-                callbacks.on_job_start(config=job.config, task_function=task)
-            requests.append(None if job is None else task.request(job.own, quiet=True))
-        ended = [_result(ending) for ending in run_group(requests, compiled=unit.engine == "compiled")]
-        for job, one in zip(jobs, ended, strict=True):
-            HydraConfig.instance().set_config(job.config)
+
+    def request(job: Job) -> Request:
+        with current(job.config):
+            callbacks.on_job_start(config=job.config, task_function=task)
+            asked: Request = task.request(job.config, quiet=True)
+            return asked
+
+    requests = [None if job is None else request(job) for job in places]
+    ended = [_result(ending) for ending in run_group(requests, compiled=unit.engine == "compiled")]
+    for job, one in zip(jobs, ended, strict=True):
+        with current(job.config):
             callbacks.on_job_end(config=job.config, job_return=job.ended(*one))
-    finally:
-        HydraConfig.instance().cfg = before
     if jobs[0].config.on_error == "stop" and any(failed for _, failed in ended):
         stopped.touch()
     return ended

@@ -64,13 +64,12 @@ class StackedOptimizer:
 
     def replica_state(self, index: int) -> dict[str, Any]:
         """What torch.optim's `state_dict` would hold for one replica."""
-        template = self.policies[index].build([torch.nn.Parameter(p[index]) for p in self.parameters.values()])
         kept = {
             number: {key: value[index].clone() for key, value in self.state[name].items()}
             for number, name in enumerate(self.parameters)
             if self.state.get(name)
         }
-        return {**template.state_dict(), "state": kept}
+        return {"state": kept, "param_groups": groups(self.policies[index], len(self.parameters))}
 
     def restore(self, states: Sequence[Mapping[str, Any]], steps: int) -> None:
         """Goes on from the states of the replicas, all after `steps` optimizer steps."""
@@ -141,6 +140,23 @@ class StackedAdamW(StackedAdam):
     """Adam with decoupled decay: p = p (1 - lr w) before the step."""
 
     decoupled = True
+
+
+def groups(policy: Optimizer, count: int) -> list[dict[str, Any]]:
+    """The `param_groups` in the `state_dict` of the policy's torch optimizer over `count` parameters.
+
+    torch wraps the two methods that this takes so that the first call imports its compiler, which takes 1.5 s.
+    """
+    wrapped = {name: getattr(torch.optim.Optimizer, name) for name in ("add_param_group", "state_dict")}
+    try:
+        for name, method in wrapped.items():
+            setattr(torch.optim.Optimizer, name, getattr(method, "__wrapped__", method))
+        state = policy.build([torch.nn.Parameter(torch.empty(0)) for _ in range(count)]).state_dict()
+    finally:
+        for name, method in wrapped.items():
+            setattr(torch.optim.Optimizer, name, method)
+    kept: list[dict[str, Any]] = state["param_groups"]
+    return kept
 
 
 KINDS: dict[type[Optimizer], type[Any]] = {SGD: StackedSGD, Adam: StackedAdam, AdamW: StackedAdamW}

@@ -19,6 +19,7 @@ from experiments.nonfinite import Diverged
 from experiments.record import Record
 from experiments.run import Outcome, Request, broken_off, claim, open_record, title
 from experiments.stacked.session import StackedSession
+from experiments.stacked.together import together
 from experiments.stacked.trainer import StackedTrainer
 from experiments.summary import closing_table
 from experiments.tracking import checkpoint
@@ -54,8 +55,8 @@ def run_group(requests: Sequence[Request | None], compiled: bool = False) -> lis
     endings: dict[int, Ending] = {}
     with ExitStack() as held:
         members = _members(requests, endings, held)
-        for together in _by_step(members):
-            endings.update(_train(together, len(requests), compiled))
+        for some in _by_step(members):
+            endings.update(_train(some, len(requests), compiled))
     return [endings[number] for number, request in enumerate(requests) if request is not None]
 
 
@@ -89,10 +90,10 @@ def _by_step(members: Sequence[Member]) -> Iterator[list[Member]]:
     last = members[0].choices.settings.max_steps if members else 0
     if len(groups) > 1 and sum(last - step for step in groups) > last:
         groups = {0: list(members)}
-    for step, together in groups.items():
-        for member in together:
+    for step, some in groups.items():
+        for member in some:
             _go_back(member, step)
-        yield together
+        yield some
 
 
 def _of_one_step(members: Sequence[Member]) -> dict[int, list[Member]]:
@@ -124,16 +125,15 @@ def _train(members: Sequence[Member], places: int, compiled: bool) -> dict[int, 
     environ = environment(first.argv, settings.threads, settings.device, loaded.hashes())
     endings: dict[int, Ending] = {}
     try:
-        for member in members:
-            _open(member, environ, endings)
+        together(lambda member: _open(member, environ, endings), members)
         members = [member for member in members if member.number not in endings]
         if not members:
             return endings
         session = _session(members, places, data, endings, compiled)
         session.train()
-        for member in members:
-            if member.number in session.results:
-                endings[member.number] = _done(member, session.results[member.number])
+        done = [member for member in members if member.number in session.results]
+        outcomes = together(lambda member: _done(member, session.results[member.number]), done)
+        endings.update(zip([member.number for member in done], outcomes, strict=True))
     except BaseException as error:
         for member in members:
             if member.number not in endings:

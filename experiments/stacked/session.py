@@ -10,6 +10,7 @@ from experiments.console import Progress
 from experiments.interruption import Interrupted, stop_signals
 from experiments.record import Record
 from experiments.session import CHECKPOINT_SECONDS
+from experiments.stacked.together import together
 from experiments.stacked.trainer import StackedTrainer, Values
 from experiments.stacked.validation import StackedValidation
 
@@ -78,16 +79,17 @@ class StackedSession:
     def save(self) -> None:
         """Writes every replica's checkpoint; until all are there, the one before is the group's."""
         began = time.monotonic()
-        for r in self.alive:
-            self.records[r].save(
-                {
-                    "trainer": self.trainer.replica_state(r),
-                    "best": self.validate.best_state(r),
-                    "outputs": self.validate.replica_outputs(r),
-                }
-            )
+        together(lambda one: one[0].save(one[1]), ((self.records[r], self._state(r)) for r in self.alive))
         self._saved_at = time.monotonic()
         self._pause = max(CHECKPOINT_SECONDS, (self._saved_at - began) / SHARE)
+
+    def _state(self, r: int) -> dict[str, Any]:
+        """What the checkpoint of a run alone would hold."""
+        return {
+            "trainer": self.trainer.replica_state(r),
+            "best": self.validate.best_state(r),
+            "outputs": self.validate.replica_outputs(r),
+        }
 
     def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
         """Goes on from the replicas' checkpoints, all of one step."""
@@ -100,6 +102,9 @@ class StackedSession:
             return
         best = self.validate.best_tested()
         self.save()
-        for r in self.alive:
+
+        def finish(r: int) -> dict[str, Any]:
             model = self.validate.best_state(r)["model"]
-            self.results[r] = self.records[r].finish(best[r], model, "stacked", self.trainer.records[r], 0)
+            return self.records[r].finish(best[r], model, "stacked", self.trainer.records[r], 0)
+
+        self.results = dict(zip(self.alive, together(finish, self.alive), strict=True))

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from experiments.config import Choices
-from experiments.data.batches import Batches
 from experiments.data.dataset import Dataset
 from experiments.gradients import GradientRecord, present_gradients, total
 from experiments.layer_probe import LayerProbe, Reading, by_tag
 from experiments.nonfinite import diagnosis, is_sound
 from experiments.parameter_names import trained
+from experiments.stacked.batches import StackedBatches
 from experiments.stacked.compiled import CompiledStep, clip_factor, cross_entropy
 from experiments.stacked.interval import StackedInterval
 from experiments.stacked.layers import stack
@@ -43,9 +43,9 @@ class StackedTrainer:
         settings = [own.settings for own in choices]
         self.settings, self.seeds, self.data = settings[0], [own.seed for own in settings], data
         self.replicas = len(models)
-        self.batches: dict[int, Batches] = {own.seed: training_batches(own, data) for own in settings}
-        for seed, model in zip(self.seeds, models, strict=True):
-            calibrate(model, data.train.batch(self.batches[seed][0])[0])
+        self.batches = StackedBatches([training_batches(own, data) for own in settings])
+        for batches, model in zip(self.batches.runs, models, strict=True):
+            calibrate(model, data.train.batch(batches[0])[0])
         self.template = copy.deepcopy(models[0])
         self.model = stack(models)
         self.parameters = trained(self.model)
@@ -65,7 +65,7 @@ class StackedTrainer:
     def advance(self) -> list[Values] | None:
         """One optimizer step of all; what is logged at it by replica, or None. Adds to `faults`."""
         self.step += 1
-        anneal(self.model, *shares_done(self.step, self.settings, next(iter(self.batches.values()))))
+        anneal(self.model, *shares_done(self.step, self.settings, self.batches.first))
         if self.noisy:
             key_noise(self.model, self.key, self.step)
         rates = self.optimizer.rates(self.step - 1, self.settings.max_steps)
@@ -111,8 +111,7 @@ class StackedTrainer:
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """The samples of optimizer step `step`, counted from 1, of all replicas, folded."""
-        index = {seed: batches[step - 1] for seed, batches in self.batches.items()}
-        return self.data.train.batch(torch.cat([index[seed] for seed in self.seeds]))
+        return self.data.train.batch(self.batches[step - 1])
 
     def _norms(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         return {

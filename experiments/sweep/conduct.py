@@ -69,7 +69,7 @@ def _engine(sweeper: Any, due: Sequence[Job]) -> str:
 def _plan(sweeper: Any, arguments: list[str]) -> list[Job]:
     points = plain_list(sweeper.points, "points")
     filters = plain_list(sweeper.leave_out, "leave_out")
-    composer = Composer(sweeper.hydra_context.config_loader, sweeper.config)
+    composer = sweeper.composer = Composer(sweeper.hydra_context.config_loader, sweeper.config)
     numbers = itertools.count()
 
     def compose(overrides: Sequence[str]) -> DictConfig:

@@ -63,8 +63,7 @@ def plan(
         config = compose(own)
         if not leave_out(config):
             folder = Path(*(str(OmegaConf.select(config, f"hydra.sweep.{part}")) for part in ("dir", "subdir")))
-            kept = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-            jobs.append(identified(Job(len(jobs), list(own), folder.absolute()), kept, identify))
+            jobs.append(identified(Job(len(jobs), list(own), folder.absolute()), config, identify))
     _refuse_shared_folders(jobs)
     return [with_state(job) for job in _without_repeats(jobs)]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from experiments.config import resolve
 from experiments.run import Request
 from experiments.tracking.atomic_file import replacing
 
@@ -37,20 +38,16 @@ def read_unit(file: Path) -> tuple[list[Request | None], bool] | None:
 
 def _plain(request: Request) -> dict[str, Any]:
     return {
-        "config": OmegaConf.to_container(request.config, resolve=True),
+        "config": resolve(request.config),
         "folder": str(request.folder),
         "overrides": list(request.overrides),
         "argv": list(request.argv),
         "quiet": request.quiet,
         "columns": list(request.columns),
-        "hydra_files": {
-            name: OmegaConf.to_container(content, resolve=False, enum_to_str=True)
-            for name, content in request.hydra_files.items()
-        },
+        "hydra_files": dict(request.hydra_files),
     }
 
 
 def _request(plain: dict[str, Any]) -> Request:
-    files = {name: OmegaConf.create(content) for name, content in plain["hydra_files"].items()}
     config = OmegaConf.create(plain["config"])
-    return Request(**{**plain, "config": config, "folder": Path(plain["folder"]), "hydra_files": files})
+    return Request(**{**plain, "config": config, "folder": Path(plain["folder"])})

@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from experiments.run import Request
 from experiments.stacked.arrange import arrange
 from experiments.stacked.job import Job as Composed
-from experiments.stacked.job import compose
+from experiments.stacked.job import compose, current
 from experiments.sweep.manifest import noting_stacks
 from experiments.sweep.plan import Job
 from experiments.sweep.unit_files import unit_file, write_unit
@@ -37,7 +36,7 @@ def first_of_units(sweeper: Any, root: Path, jobs: Sequence[Job], at_a_time: int
     anew = [number for number, job in enumerate(jobs) if job.begins_anew]
     overrides = [job.overrides for job in jobs]
     with noting_stacks(root) as stacks:
-        units = arrange([one.own for one in composed], overrides, at_a_time, stacks, anew)
+        units = arrange([one.config for one in composed], overrides, at_a_time, stacks, anew)
     task = sweeper.task_function
     task.units = root / f".units-{task.name}"
     for unit in units:
@@ -50,10 +49,6 @@ def first_of_units(sweeper: Any, root: Path, jobs: Sequence[Job], at_a_time: int
 
 
 def _request(task: Any, composed: Composed, job: Job) -> Request:
-    before = HydraConfig.instance().cfg
-    try:
-        HydraConfig.instance().set_config(composed.config)
-        request: Request = task.request(composed.own, quiet=True)
-        return dataclasses.replace(request, folder=job.folder)
-    finally:
-        HydraConfig.instance().cfg = before
+    with current(composed.config):
+        request: Request = task.request(composed.config, quiet=True)
+    return dataclasses.replace(request, folder=job.folder)
