@@ -149,6 +149,20 @@ def test_expected_steps_are_those_that_a_run_logs(shared):
     assert expected_steps({}) == expected_steps({"max_steps": 3, "log_every": 0, "eval_every": 1}) == set()
 
 
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), 1e300, 10**30, "x", None], ids=str)
+def test_a_number_of_steps_that_no_run_has_is_damage(tmp_path, number):
+    """In the configuration, and in a line of the log, of whatever size."""
+    assert expected_steps({"max_steps": number, "log_every": 1, "eval_every": 1}) == set()
+    run = write_run(tmp_path / "run", rows=[{"step": 1, "loss/train": 1.0}])
+    with open(run / "metrics.jsonl", "a") as file:
+        for step in (number, 2**63, -1):
+            file.write(json.dumps({"step": step, "loss/train": 0.0}) + "\n")
+    (found,) = collect([tmp_path]).runs
+    curves = read_curves(found)
+    assert curves.steps("loss/train").tolist() == [1]
+    assert sum("is damaged and left out" in problem for problem in curves.problems) == 3
+
+
 def test_case_H10_the_frame_has_every_digit(tmp_path):
     """The part of the comparison: values come from metrics.jsonl and result.json as float64, not from event files."""
     pytest.importorskip("pandas")

@@ -14,6 +14,8 @@ from experiments.compare.run_record import RunRecord
 from experiments.console import shown
 from experiments.tracking.run_paths import RunPaths
 
+MOST_STEPS = 10**7  # more than a small model takes; a number beyond is a damaged one
+
 
 @dataclass
 class RunCurves:
@@ -63,7 +65,7 @@ def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, floa
     for index, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
-            step = int(row.pop("step"))
+            step = _step(row.pop("step"))
             values = {tag: float(value) for tag, value in row.items()}
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
             problems.append(f"line {index} of {path.name} is damaged and left out")
@@ -72,6 +74,14 @@ def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, floa
             problems.append(f"line {index} of {path.name} repeats or goes back to step {step}")
         last = max(last, step)
         yield step, values
+
+
+def _step(value: Any) -> int:
+    """Raises ValueError or OverflowError for what is no step."""
+    step = int(value)
+    if not 0 <= step <= MOST_STEPS:
+        raise ValueError(f"no run has a step {step}")
+    return step
 
 
 def _check_steps(run: RunRecord, there: set[int], problems: list[str]) -> None:
@@ -88,11 +98,14 @@ def _check_steps(run: RunRecord, there: set[int], problems: list[str]) -> None:
 
 
 def expected_steps(config: Mapping[str, Any]) -> set[int]:
-    """The steps that a run logs: the first, the last, and every multiple of `log_every` and `eval_every`."""
+    """The steps that a run logs: the first, the last, and every multiple of `log_every` and `eval_every`.
+
+    None where the configuration is damaged.
+    """
     try:
         last, *periods = (int(config[key]) for key in ("max_steps", "log_every", "eval_every"))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return set()
-    if min(last, *periods) < 1:
+    if min(last, *periods) < 1 or last > MOST_STEPS:
         return set()
     return {1, last}.union(*(range(period, last + 1, period) for period in periods))
