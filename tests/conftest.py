@@ -3,11 +3,22 @@
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from runs import train
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What tests have measured, by `record_property`; `docs/reliability.md` has these figures."""
+    passed = terminalreporter.stats.get("passed", [])
+    said = [(report.nodeid, name, value) for report in passed for name, value in report.user_properties]
+    if said:
+        terminalreporter.section("measured")
+        for test, name, value in said:
+            terminalreporter.write_line(f"{test.partition('::')[2]}: {name} {value}")
 
 
 @pytest.fixture(scope="session", autouse=True)

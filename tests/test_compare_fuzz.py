@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,15 +62,20 @@ def examine(root: Path, data: st.DataObject) -> None:
     check(root, name, data.draw(logs() if name == FILES[0] and data.draw(st.booleans()) else damaged(sound)))
 
 
-def fuzz(root: Path, examples: int) -> None:
+def fuzz(root: Path, examples: int) -> int:
     write_run(root / "sound", seed=0)
+    read = 0
 
     @given(st.data())
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     def run(data: st.DataObject) -> None:
+        nonlocal read
         examine(root, data)
+        read += 1
 
     run()
+    assert read >= examples
+    return read
 
 
 def test_a_few_files(tmp_path: Path) -> None:
@@ -77,5 +83,5 @@ def test_a_few_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_two_thousand_files(tmp_path: Path) -> None:
-    fuzz(tmp_path, 2000)
+def test_two_thousand_files(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    record_property("odd or damaged files read", fuzz(tmp_path, 2000))

@@ -56,11 +56,12 @@ def test_a_disk_that_fails_stops_the_run_and_the_same_command_goes_on(tmp_path, 
 
 
 @pytest.mark.nightly
-def test_a_disk_may_fail_at_every_single_operation(tmp_path, whole):
+def test_a_disk_may_fail_at_every_single_operation(tmp_path, whole, record_property):
     folder, operations = whole
     for first in range(1, operations - 3):
         (tmp_path / str(first)).mkdir()
         assert_stops_and_goes_on(tmp_path / str(first), folder, first)
+    record_property("faults injected and survived", operations - 4)
 
 
 def test_a_folder_removed_in_mid_run(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import pytest
+import torch
 
 from experiments.tracking import environment as module
 from experiments.tracking.environment import environment
@@ -11,7 +12,7 @@ from experiments.tracking.strict_json import write_json
 
 
 def describe(source=None):
-    return environment(["train.py", "seed=0"], 1, "cpu", {"digits/train": "abc"}, source)
+    return environment(["train.py", "seed=0"], 1, "cpu", {"digits/train": "abc"}, "stacked of 2", source)
 
 
 def git(folder, *arguments):
@@ -22,9 +23,12 @@ def git(folder, *arguments):
 
 def test_it_holds_what_the_result_depends_on(tmp_path):
     found = describe()
-    assert list(found) == ["versions", "platform", "cpu", "git", "argv", "threads", "device", "data_hashes"]
+    names = ["versions", "platform", "cpu", "git", "argv", "threads", "device", "gpu", "engine", "data_hashes"]
+    assert list(found) == names
     assert found["versions"]["torch"].count(".") == 2
     assert found["cpu"]["cores"] >= 1
+    assert found["cpu"]["instructions"] in torch.__config__.show()  # "CPU capability usage: AVX2"
+    assert (found["gpu"], found["engine"]) == (None, "stacked of 2")
     assert found["argv"] == ["train.py", "seed=0"]
     assert found["data_hashes"] == {"digits/train": "abc"}
     write_json(tmp_path / "env.json", found)

@@ -48,7 +48,7 @@ def stop_while_it_trains(running, log, number, wait):
 
 
 @pytest.mark.parametrize(("kind", "stops"), LOOPS)
-def test_stopped_at_random_moments_by_any_signal(tmp_path, kind, stops):
+def test_stopped_at_random_moments_by_any_signal(tmp_path, record_property, kind, stops):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     whole.mkdir()
     stopped.mkdir()
@@ -62,6 +62,7 @@ def test_stopped_at_random_moments_by_any_signal(tmp_path, kind, stops):
             if number != signal.SIGKILL:
                 assert read(stopped / "run/status.json")["status"] == "INTERRUPTED"
     assert hit >= min(2, stops)
+    record_property("stops survived", hit)
     assert start(stopped, kind).wait(timeout=300) == 0
     for name in ("metrics.jsonl", "result.json"):
         assert (stopped / "run" / name).read_bytes() == (whole / "run" / name).read_bytes()

@@ -33,12 +33,14 @@ main(Path({str(CONF)!r}))
 
 
 @pytest.mark.nightly
-def test_twenty_thousand_steps_on_flat_memory(tmp_path):
+def test_twenty_thousand_steps_on_flat_memory(tmp_path, record_property):
     own = ["max_steps=20000", "model.width=16", "strategy=smooth", "hydra.run.dir=run"]
     line = [TRAIN[0], "-c", MEASURED, *own]
     done = subprocess.run(line, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     used = {int(a): (int(b), int(c)) for a, b, c in re.findall(r"^used (\d+) (\d+) (\d+)$", done.stdout, re.M)}
+    for step, (memory, files) in used.items():
+        record_property(f"after {step} steps", f"{memory / 1e6:.0f} MB resident, {files} open files")
     assert used[20000][0] - used[2000][0] < 16e6
     assert used[20000][1] == used[2000][1]
     assert lines(tmp_path / "run")[-1]["step"] == 20000

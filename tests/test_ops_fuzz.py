@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -80,11 +81,17 @@ def test_every_op_a_few_times(op: int) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("part", range(10))
-def test_a_hundred_thousand_inputs(part: int) -> None:
+def test_a_hundred_thousand_inputs(part: int, record_property: Callable[[str, object], None]) -> None:
+    drawn = 0
+
     @given(st.data())
     @settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     def run(data: st.DataObject) -> None:
+        nonlocal drawn
         cell = data.draw(st.sampled_from(CELLS[part::10]))
         check(cell, data.draw(inputs(cell)))
+        drawn += 1
 
     run()
+    record_property("inputs", drawn)
+    assert drawn >= 10_000

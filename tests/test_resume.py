@@ -163,6 +163,7 @@ owner, name = {
     "log": (record.Record, "write"),
     "replace": (os, "replace"),
     "save": (checkpoint, "save"),
+    "evaluate": (session.Validation, "__call__"),
     "finish": (session.Session, "_finish"),
     "result": (record, "write_json"),
 }[place]
@@ -197,7 +198,14 @@ def killed(cwd, place, count, *arguments):
         *(
             pytest.param(kind, place, count, marks=pytest.mark.nightly)
             for kind, (place, counts) in itertools.product(
-                KINDS, {"log": (1, 5, 13), "replace": (1, 2, 5, 12, 16), "save": (1, 3), "finish": (1,)}.items()
+                KINDS,
+                {
+                    "log": (1, 5, 13),
+                    "replace": (1, 2, 5, 12, 16),
+                    "save": (1, 3),
+                    "evaluate": (1, 4),
+                    "finish": (1,),
+                }.items(),
             )
             for count in counts
         ),
@@ -212,24 +220,6 @@ def test_killed_and_resumed(tmp_path, whole, kind, place, count):
     folder = next(path.parent for path in tmp_path.rglob("result.json"))
     assert folder in [path.parent for path in found] or not found
     assert_as_whole(folder, whole(kind))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", KINDS)
-def test_killed_at_random_moments(tmp_path, whole, kind):
-    """A longer loop: kills from outside until the run is through."""
-    own = (*KINDS[kind], *LONG)
-    line = [sys.executable, "-c", KILLED, "log", "1000000", *own]
-    for trial in range(12):
-        running = subprocess.Popen(line, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
-        time.sleep(2.0 + 0.13 * trial)
-        running.kill()
-        running.wait()
-    assert command(*own, cwd=tmp_path).code in (0, 2)
-    folders = {path.parent for path in tmp_path.rglob("result.json")}
-    for folder in folders:
-        assert (folder / "result.json").read_bytes() == (whole(kind) / "result.json").read_bytes()
-    assert folders
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, monkeypatch, whole, caplog):

@@ -122,7 +122,8 @@ def _train(members: Sequence[Member], places: int, compiled: bool) -> dict[int, 
     loaded = load_data(members[0].choices.data)
     data = loaded.to(settings.device, floating(settings))
     first = members[0].request
-    environ = environment(first.argv, settings.threads, settings.device, loaded.hashes())
+    engine = f"stacked of {places}{', compiled' if compiled else ''}"
+    environ = environment(first.argv, settings.threads, settings.device, loaded.hashes(), engine)
     endings: dict[int, Ending] = {}
     try:
         together(lambda member: _open(member, environ, endings), members)

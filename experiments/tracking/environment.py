@@ -8,6 +8,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import torch
+
 _PACKAGES = (
     "hardgrad",
     "torch",
@@ -23,7 +25,12 @@ _GIT_TIMEOUT = 2.0  # seconds
 
 
 def environment(
-    argv: Sequence[str], threads: int, device: str, data_hashes: Mapping[str, str], source: Path | None = None
+    argv: Sequence[str],
+    threads: int,
+    device: str,
+    data_hashes: Mapping[str, str],
+    engine: str = "single",
+    source: Path | None = None,
 ) -> dict[str, Any]:
     """The content of `env.json`; anything that cannot be found out is None, and nothing is raised.
 
@@ -32,11 +39,13 @@ def environment(
     return {
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cpu": {"model": _cpu_model(), "cores": _cores()},
+        "cpu": {"model": _cpu_model(), "cores": _cores(), "instructions": torch.backends.cpu.get_cpu_capability()},
         "git": _git(source or Path(__file__).resolve().parents[2]),
         "argv": list(argv),
         "threads": threads,
         "device": device,
+        "gpu": torch.cuda.get_device_name(device) if device.startswith("cuda") else None,
+        "engine": engine,
         "data_hashes": dict(data_hashes),
     }
 
