@@ -14,7 +14,7 @@ from test_tensorboard import Board
 from runs import lines, read
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-LONG = ("max_steps=800", "log_every=1", "eval_every=25", "hydra.run.dir=run")
+LONG = ("max_steps=2000", "log_every=1", "eval_every=25", "hydra.run.dir=run")
 KINDS = {
     "noise": ("strategy=rewrite", "optimizer.warmup_steps=100"),
     "annealing": ("strategy=smooth", "optimizer=adam", "optimizer.schedule=cosine"),
@@ -61,7 +61,7 @@ def test_stopped_at_random_moments_by_any_signal(tmp_path, record_property, kind
             assert code == (-number if number == signal.SIGKILL else 128 + number)
             if number != signal.SIGKILL:
                 assert read(stopped / "run/status.json")["status"] == "INTERRUPTED"
-    assert hit >= min(2, stops)
+    assert hit >= min(5, stops)  # a fast machine may be through before the sixth
     record_property("stops survived", hit)
     assert start(stopped, kind).wait(timeout=300) == 0
     for name in ("metrics.jsonl", "result.json"):
