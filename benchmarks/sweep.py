@@ -1,18 +1,21 @@
 """Throughput of whole sweeps: hydra/launcher=stacked against the basic launcher, and Lightning's script if asked.
 
-Runs a second, start-up included, of the digits MLP with quantized activations, batch 64, validation every 100 steps and
-gradient norms every 10: 4 strategies x 16 seeds for 600 steps, 1 strategy x 64 seeds for 6,000, at widths 128 and 32.
-The limit is the same number of batched matrix products and nothing else, measured with one thread and divided by the
-number of cores, as the workers of a sweep (one thread each) divide it. A row says whether the compile cache was cold.
+Seconds a sweep, start-up included, of the digits MLP with quantized activations, batch 64, validation every 100 steps
+and gradient norms every 10. The basic sweep is estimated from two seeds of each strategy in the same pair, and both
+sides of the long sweep from its first steps, see `sweep_seconds.py`; each row says so. The limit is the sweep's batched
+matrix products and nothing else, one thread, divided by the cores, as the workers of a sweep divide them.
 
-Usage: python benchmarks/sweep.py [--pairs 15] [--scale 1.0] [--width 32 ...] [--lightning PYTHON]
-`--scale` shortens steps and seeds for a trial; `--lightning` is the interpreter of an environment with lightning 2.6.
+Usage: python benchmarks/sweep.py [--quick] [--pairs 15] [--width 32 ...] [--lightning PYTHON]
+`--quick` is a trial of a minute or two that judges nothing; `--lightning` is the interpreter of an environment with
+lightning 2.6.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,98 +27,117 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 LIGHTNING = ROOT / "benchmarks" / "lightning" / "train.py"
+WORKERS = len(os.sched_getaffinity(0))  # processes of one thread each, among which a sweep is divided
+TWO = 2  # seeds of each strategy that the other side runs
+
+from sweep_seconds import Size, as_one, one_by_one, seconds  # noqa: E402
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep's size; `bounds` are the least ratios of throughput by width, stacked over basic."""
+    """`made` are the steps that are really run; `bounds` the least ratios of throughput by width."""
 
-    strategies: str
-    seeds: int
-    steps: int
+    size: Size
+    made: int
     bounds: dict[int, float]
-
-    @property
-    def jobs(self) -> int:
-        return len(self.strategies.split(",")) * self.seeds
-
-    def scaled(self, scale: float) -> Sweep:
-        return Sweep(
-            self.strategies, max(2, round(self.seeds * scale)), max(20, round(self.steps * scale)), self.bounds
-        )
 
 
 SWEEPS = (
-    Sweep("subgradient,ste,smooth,rewrite", 16, 600, {128: 2.5, 32: 8.0}),
-    Sweep("ste", 64, 6000, {128: 5.0, 32: 12.0}),
+    Sweep(Size(("subgradient", "ste", "smooth", "rewrite"), 16, 600), 600, {128: 2.5, 32: 8.0}),
+    Sweep(Size(("ste",), 64, 6000), 1000, {128: 5.0, 32: 12.0}),
 )
-OVER_LIGHTNING = 12.0
-WORKERS = len(os.sched_getaffinity(0))  # processes of one thread each, among which a sweep is divided
+QUICK = (
+    Sweep(Size(("ste", "smooth"), 16, 60), 60, {128: 2.5, 32: 8.0}),
+    Sweep(Size(("ste",), 16, 6000), 200, {128: 5.0, 32: 12.0}),
+)
+AGAINST_LIGHTNING = Sweep(Size(("ste",), 64, 600), 600, {128: 12.0})
 
 
 def main() -> None:
-    """Prints a table of seconds and ratios."""
+    """Prints a table of seconds and ratios; what runs is said on stderr."""
     from pairs import HEADER, compare
 
     parser = argparse.ArgumentParser(description="Throughput of sweeps.")
-    parser.add_argument("--pairs", type=int, default=15)
-    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--pairs", type=int)
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--width", type=int, nargs="+", default=[128, 32])
     parser.add_argument("--lightning", type=Path)
     given = parser.parse_args()
-    sweeps = [sweep.scaled(given.scale) for sweep in SWEEPS]
-    print("seconds a sweep; the bound is on stacked / other, the inverse of the ratio of throughputs\n")
-    for width in given.width:
-        for sweep in sweeps:
-            print(f"{_words(sweep, width)}; matrix products alone {products(sweep, width):.3g} s")
-    print(f"\n{HEADER}")
+    pairs = given.pairs or (2 if given.quick else 15)
+    print("seconds a sweep; the bound is on ours / theirs, the inverse of the ratio of throughputs\n")
+    print(HEADER)
     with tempfile.TemporaryDirectory() as cache:
         for width in given.width:
-            for sweep in sweeps:
-                for state in ("cold", "warm"):  # compare() makes one run of each before the pairs, which warms it
-                    if state == "cold":
-                        seconds = own(sweep, width, "stacked", cache)()
-                        print(f"| {_words(sweep, width)}, stacked, cold cache, once | {seconds:.3g} | | | | |")
-                        continue
-                    name = f"{_words(sweep, width)}, stacked / basic, warm cache"
-                    pair = own(sweep, width, "stacked", cache), own(sweep, width, "basic", cache)
-                    print(compare(name, *pair, 1 / sweep.bounds[width], pairs=given.pairs).row(), flush=True)
+            for sweep in QUICK if given.quick else SWEEPS:
+                name, engine = _words(sweep, width), chosen(sweep, width)
+                bound = 1 / sweep.bounds[width]
+                ours, theirs = stacked(sweep, width, engine, cache), basic(sweep, width)
+                print(f"| {name}: matrix products alone | {products(sweep.size, width):.3g} | | | | |", flush=True)
+                if engine == "compiled":
+                    print(f"| {name}: {engine}, cold compile cache, once | {ours():.3g} | | | | |", flush=True)
+                state = ", warm compile cache" if engine == "compiled" else ", nothing compiled"
+                row = compare(f"{name}: {engine}{state} / basic", _told(ours), _told(theirs), bound, pairs)
+                print(row.row(), flush=True)
         if given.lightning:
-            sweep = sweeps[0].__class__("ste", sweeps[1].seeds, sweeps[0].steps, {})
-            pair = own(sweep, 128, "stacked", cache), lightning(sweep, given.lightning)
-            name = f"{_words(sweep, 128)}, stacked / Lightning"
-            print(compare(name, *pair, 1 / OVER_LIGHTNING, pairs=given.pairs).row())
+            sweep = AGAINST_LIGHTNING
+            ours = stacked(sweep, 128, chosen(sweep, 128), cache)
+            pair = _told(ours), _told(lightning(sweep.size, given.lightning))
+            print(compare(f"{_words(sweep, 128)}: ours / Lightning", *pair, 1 / sweep.bounds[128], pairs).row())
 
 
 def _words(sweep: Sweep, width: int) -> str:
-    names = sweep.strategies.count(",") + 1
-    size = f"{names} x {sweep.seeds} runs of {sweep.steps} steps"
-    return f"width {width}, {size}, {sweep.seeds} replicas a group over all workers"
+    shortened = "" if sweep.made == sweep.size.steps else f" (by their first {sweep.made})"
+    replicas = -(-sweep.size.jobs // max(WORKERS, len(sweep.size.strategies)))
+    return f"width {width}, {sweep.size.words}{shortened}, {replicas} replicas a group, {TWO} seeds of the other side"
 
 
-def own(sweep: Sweep, width: int, launcher: str, cache: str) -> Callable[[], float]:
-    """Seconds of our command with a launcher."""
-    line = [
-        *(sys.executable, str(ROOT / "train.py"), "-m", f"strategy={sweep.strategies}", f"seed=range({sweep.seeds})"),
-        *(f"hydra/launcher={launcher}", f"max_steps={sweep.steps}", f"model.width={width}"),
-    ]
-    return lambda: _seconds(line, {"PYTHONPATH": str(ROOT), "TORCHINDUCTOR_CACHE_DIR": cache})
+def _told(measure: Callable[[], float]) -> Callable[[], float]:
+    """Says on stderr how long each took."""
+
+    def measured() -> float:
+        value = measure()
+        print(f"  {time.strftime('%H:%M:%S')} {value:.3g} s", file=sys.stderr, flush=True)
+        return value
+
+    return measured
 
 
-def lightning(sweep: Sweep, python: Path) -> Callable[[], float]:
-    """Seconds of the script that a user would otherwise write, width 128."""
-    seeds = ",".join(str(seed) for seed in range(sweep.seeds))
-    return lambda: _seconds([str(python), str(LIGHTNING), "-m", f"seed={seeds}", f"steps={sweep.steps}"], {})
+def command(size: Size, width: int, *more: str) -> list[str]:
+    """Our command line for a sweep."""
+    own = [f"strategy={','.join(size.strategies)}", f"seed=range({size.seeds})", f"max_steps={size.steps}"]
+    return [sys.executable, str(ROOT / "train.py"), "-m", *own, f"model.width={width}", *more]
 
 
-def _seconds(line: list[str], environment: dict[str, str]) -> float:
+def chosen(sweep: Sweep, width: int) -> str:
+    """The engine that a sweep of full length chooses for most of its jobs."""
+    line = command(sweep.size, width, "hydra/launcher=stacked", "dry_run=true")
     with tempfile.TemporaryDirectory() as folder:
-        began = time.perf_counter()
-        subprocess.run(line, cwd=folder, env={**os.environ, **environment}, check=True, stdout=subprocess.DEVNULL)
-        return time.perf_counter() - began
+        said = subprocess.run(line, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True)
+    return re.findall(r"engine (\w+) for", said.stdout.decode())[0]
 
 
-def products(sweep: Sweep, width: int, repeats: int = 20) -> float:
+def stacked(sweep: Sweep, width: int, engine: str, cache: str) -> Callable[[], float]:
+    """Seconds of our command with the stacked launcher."""
+    ran = dataclasses.replace(sweep.size, steps=sweep.made)
+    line = command(ran, width, "hydra/launcher=stacked", *([] if ran == sweep.size else [f"engine={engine}"]))
+    environment = {"PYTHONPATH": str(ROOT), "TORCHINDUCTOR_CACHE_DIR": cache}
+    return lambda: seconds(line, environment, as_one(sweep.size, ran))
+
+
+def basic(sweep: Sweep, width: int) -> Callable[[], float]:
+    """Seconds of our command with the basic launcher."""
+    ran = dataclasses.replace(sweep.size, seeds=TWO, steps=sweep.made)
+    line = command(ran, width, "hydra/launcher=basic")
+    return lambda: seconds(line, {"PYTHONPATH": str(ROOT)}, one_by_one(sweep.size, ran))
+
+
+def lightning(size: Size, python: Path) -> Callable[[], float]:
+    """Seconds of the script that a user would otherwise write, width 128."""
+    line = [str(python), str(LIGHTNING), "-m", f"seed=range({TWO})", f"steps={size.steps}"]
+    return lambda: seconds(line, {}, one_by_one(size, dataclasses.replace(size, seeds=TWO)))
+
+
+def products(size: Size, width: int, repeats: int = 20) -> float:
     """Seconds of all matrix products of a sweep as batched ones over a group: 3 forward, 3 + 2 backward, a step."""
     import torch
 
@@ -123,14 +145,14 @@ def products(sweep: Sweep, width: int, repeats: int = 20) -> float:
     torch.manual_seed(0)
     shapes = [(64, 64, width), (64, width, width), (64, width, 10)]
     backward = [(n, m, k) for m, n, k in shapes] + [(m, k, n) for m, n, k in shapes[1:]]
-    pairs = [(torch.randn(sweep.seeds, m, n), torch.randn(sweep.seeds, n, k)) for m, n, k in shapes + backward]
+    pairs = [(torch.randn(size.seeds, m, n), torch.randn(size.seeds, n, k)) for m, n, k in shapes + backward]
     for a, b in pairs:
         torch.bmm(a, b)
     began = time.perf_counter()
     for _ in range(repeats):
         for a, b in pairs:
             torch.bmm(a, b)
-    return (time.perf_counter() - began) / repeats * sweep.steps * (sweep.jobs // sweep.seeds) / WORKERS
+    return (time.perf_counter() - began) / repeats * size.steps * len(size.strategies) / WORKERS
 
 
 if __name__ == "__main__":
