@@ -22,13 +22,15 @@ def job_overrides(
 ) -> list[list[str]]:
     """The overrides of every job. `arguments` are those of the command line, which go before `params`.
 
-    Each of `points` sets several keys together: pairs instead of products. Raises ConfigError where the command line
-    sets a key of theirs too.
+    Each of `points` sets several keys together: pairs instead of products. Text in a point that lists values, such as
+    `0.1,0.3` or `range(8)`, is one point for each of them. Raises ConfigError where the command line sets a key of
+    theirs too.
     """
     typed = OverridesParser.create().parse_overrides([*(f"{key}={value}" for key, value in params.items()), *arguments])
     values = {override.get_key_element(): _values(override) for override in typed}
     _refuse_both(values, points)
-    together = [[f"{key}={_text(value)}" for key, value in point.items()] for point in points] or [[]]
+    listed = [[_listed(key, value) for key, value in point.items()] for point in points]
+    together = [one for point in listed for one in product(*point)] or [()]
     return [[*chosen, *point] for point in together for chosen in product(*values.values())]
 
 
@@ -57,6 +59,15 @@ def _values(override: Override) -> list[str]:
     if not override.is_discrete_sweep():
         raise HydraException(f"{override.input_line}: a sweep lists values; to search an interval see docs/sweeps.md")
     return [f"{key}={value}" for value in override.sweep_string_iterator()]
+
+
+def _listed(key: str, value: Any) -> list[str]:
+    """The overrides that a point's value stands for: itself, or those that its text lists."""
+    try:
+        typed = OverridesParser.create().parse_override(f"{key}={value}") if isinstance(value, str) else None
+    except HydraException:  # text that has to be quoted
+        typed = None
+    return [f"{key}={_text(value)}"] if typed is None or not typed.is_sweep_override() else _values(typed)
 
 
 def _refuse_both(values: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> None:
