@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("scipy")
 
+from experiments.compare import tables
 from experiments.compare.choosing import expected_best
 from experiments.compare.comparing import Question
 from experiments.compare.report import make
@@ -56,16 +57,65 @@ def test_a_missing_seed_is_said_and_the_pairs_given_up(tmp_path):
         ({"environment": {"data_hashes": {**ENVIRONMENT["data_hashes"], "test": "other"}}}, "data_hashes.test differs"),
         ({"environment": {"device": "cuda"}}, "device differs"),
         ({"environment": {"versions": {**ENVIRONMENT["versions"], "torch": "2.13.0"}}}, "versions.torch differs"),
-        ({"environment": {"git": {"commit": "1" * 40, "dirty": False}}}, "git.commit differs"),
+        ({"environment": {"threads": 2}}, "threads differs"),
         ({"engine": "stacked"}, "engine differs (stacked and single for seed 1)"),
     ],
-    ids=["data", "device", "version", "commit", "engine"],
+    ids=["data", "device", "version", "threads", "engine"],
 )
 def test_a_condition_that_differs_is_said_and_the_pairs_given_up(tmp_path, change, word):
     sweep(tmp_path, {"subgradient": [0.5, 0.6]})
     write_run(tmp_path / "a", "ste", 0, 0.7)
     write_run(tmp_path / "b", "ste", 1, 0.8, **change)
     assert word in only(tmp_path).differences[0].unpaired_because
+
+
+def test_other_circumstances_are_said_and_the_pairs_kept(tmp_path):
+    """Code, Python, numpy and machine; said once for all strategies that they concern."""
+    sweep(tmp_path, {"subgradient": [0.5, 0.6]})
+    elsewhere = {
+        "versions": {**ENVIRONMENT["versions"], "python": "3.13.1"},
+        "git": {"commit": "1" * 40, "dirty": False},
+        "cpu": {"model": "another"},
+    }
+    for strategy in ("ste", "smooth"):
+        sweep(tmp_path, {strategy: [0.7, 0.8]}, environment=elsewhere)
+    result = only(tmp_path)
+    assert [d.unpaired_because for d in result.differences] == ["", ""]
+    said = [note for note in result.notes if "paired all the same" in note]
+    assert [note.partition(" ")[0] for note in said] == [
+        "git.commit",
+        "versions.python",
+    ]  # one side has no CPU to differ
+    assert said[1] == (
+        "versions.python differs (3.13.1 and 3.11.7 for seed 0), paired all the same: ste, smooth with subgradient"
+    )
+
+
+def test_a_baseline_that_is_not_there_is_said(tmp_path):
+    sweep(tmp_path, {"ste": [0.6, 0.7], "rewrite": [0.5, 0.6]})
+    assert "there is no subgradient here" in notes(only(tmp_path))
+    assert "there is no" not in notes(only(tmp_path, baseline="ste")) + notes(only(tmp_path, baseline="best"))
+
+
+def test_a_stack_s_time_is_no_run_s_own(tmp_path):
+    """Of two stacked strategies there is no wall-clock; of one beside them that was not there is."""
+    sweep(tmp_path, {"ste": [0.8, 0.8]}, seconds=1.0, engine="stacked")
+    sweep(tmp_path, {"smooth": [0.9, 0.9]}, seconds=1.0, engine="compiled")
+    (section,) = make([tmp_path]).sections
+    assert section.budgets.seconds is None
+    assert tables.budgets(section).header == ["strategy", "at 20 steps %"]
+    assert "no wall-clock time for ste, smooth: runs of a stack" in notes(section.result)
+    sweep(tmp_path, {"rewrite": [0.9, 0.9]}, seconds=2.0)
+    (section,) = make([tmp_path]).sections
+    assert [row[2:] for row in tables.budgets(section).rows][:2] == [["-", "-"], ["-", "-"]]
+    assert section.evidence["rewrite"].budgeted.at_seconds.mean == 0.9
+    assert section.evidence["ste"].budgeted.at_steps.mean == 0.8
+
+
+def test_chance_is_that_of_the_configured_classes(tmp_path):
+    data = {"data___target_": "experiments.data.fake.Fake", "data__classes": 4}
+    write_run(tmp_path / "a", "ste", 0, status="FAILED", error="training diverged by step 5", **data)
+    assert only(tmp_path).scores[0].interval.mean == 0.25
 
 
 def test_failed_runs_count_at_chance_and_are_counted(tmp_path):
@@ -176,7 +226,10 @@ def test_unequal_trials_are_said_and_an_equal_number_scored(tmp_path):
         if lr < 0.3:
             write_run(tmp_path / f"sub-{lr}-{seed}", "subgradient", seed, lr, lr=lr)
     result = only(tmp_path)
-    assert "UNEQUAL number of trials: subgradient 2, ste 3" in notes(result)
+    assert (
+        "UNEQUAL number of trials: subgradient 2, ste 3; the best of 2 has on average the validation accuracy: "
+        "subgradient 20.0 %, ste 33.3 %" in notes(result)
+    )
     ste = next(choice for choice in result.choices if choice.arm.name == "ste")
     assert ste.expected == pytest.approx((0.2 + 0.4 + 0.4) / 3)
 

@@ -13,9 +13,14 @@ pytest.importorskip("scipy")
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from experiments.compare import markdown, palette, terminal
+from experiments.compare import markdown, palette, progress, terminal
 from experiments.compare.command import main
 from experiments.compare.comparing import Question
+from experiments.compare.figures import draw
+from experiments.compare.heat_map import heat_map
+from experiments.compare.panels import panels
+from experiments.compare.processes import Workers
+from experiments.compare.progress import watched
 from experiments.compare.report import make
 from experiments.compare.tables import Table
 from run_folders import write_run
@@ -207,3 +212,57 @@ def test_the_readme_table(tmp_path):
     assert lines[2] == "| `floor` | 90.0 ± 63.5 (lr 0.1) | 65.0 ± 63.5 (lr 0.1) |"
     assert lines[3] == "| `sign` | 90.0 ± 63.5 (lr 0.1) | n/a |"
     assert "- `floor`, less ste: rewrite -25.0 [-25.0, -25.0]" in lines
+
+
+def test_the_readme_table_of_what_was_not_tuned_or_not_equally(tmp_path):
+    """No learning rate among the tuned keys; one strategy with more trials, said without a column that is not there."""
+    for temperature, seed in [(t, n) for t in (0.3, 1.0) for n in (0, 1, 2)]:
+        settings = {"accuracy": temperature / 2, "strategy__temperature": temperature}
+        write_run(tmp_path / f"{temperature}-{seed}", "smooth", seed, **settings)
+    for seed in (0, 1, 2):
+        write_run(tmp_path / f"ste-{seed}", "ste", seed, 0.4)
+    text = markdown.readme(make([tmp_path], tuned=("strategy.temperature",)))
+    assert "| `floor` | 40.0 ± 0.0 | 50.0 ± 0.0 (temperature 1) |" in text.splitlines()
+    assert "UNEQUAL number of trials: ste 1, smooth 2" in text
+    assert "column" not in text
+    write_run(tmp_path / "failed", "ste", 3, status="FAILED", error="training diverged by step 5")
+    assert "(1 diverged)" in markdown.readme(make([tmp_path], tuned=()))
+
+
+def test_many_strategies_are_rows_of_the_heat_map(tmp_path):
+    figure = heat_map(make([many(tmp_path, 40)]))
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [f"strategy_{index:02}" for index in range(40)]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["floor, mlp, digits"]
+    assert figure.get_figheight() * 72 / 40 > 9  # points a row: more than a letter of 8 points
+
+
+def test_a_panel_of_the_page_is_cut_out_of_the_figure(tmp_path):
+    (section,) = make([many(tmp_path / "runs", 2)]).sections
+    drawn, expected = draw(section, Question(), tmp_path / "0"), panels(section, Question())
+    assert [title for title, _ in drawn] == [panel.title for panel in expected]
+    for title, found in drawn:
+        assert title not in found  # the page says it
+        assert found.count('<g id="axes_') == 1
+    figure = (tmp_path / "0_curves.svg").read_text()
+    assert all(panel.title in figure for panel in expected if panel.kind == "curves")
+    assert figure.count('<g id="axes_') == sum(panel.kind == "curves" for panel in expected)
+
+
+def test_progress_is_plain_lines_on_stderr_and_only_of_what_takes_long(monkeypatch, capsys):
+    assert list(watched("abc", 3, "reading")) == ["a", "b", "c"]
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    assert list(watched("ab", 2000, "reading")) == ["a", "b"]
+    assert capsys.readouterr() == ("", "reading: 1 of 2,000\nreading: 2 of 2,000\n")
+
+
+def test_workers_are_the_same_processes_for_all_parts():
+    with Workers() as workers:
+        assert workers.spread(abs, [-1], "one") == [1]
+        assert workers.spread(abs, [-1, -2], "none", worth=False) == [1, 2]
+        assert workers._pool is None
+        assert workers.spread(abs, range(-9, 0), "many") == list(range(9, 0, -1))
+        first = workers._pool
+        workers.spread(abs, [-1, -2], "more")
+        assert workers._pool is first

@@ -1,28 +1,30 @@
 """The diagnostics in words: each sentence appears where its condition is met, and only there."""
 
 import math
+import sys
 
 import pytest
+import torch
 
 pytest.importorskip("scipy")
 
+from experiments.compare import elsewhere
+from experiments.compare.decisions import decides
+from experiments.compare.elsewhere import decision_layers
 from experiments.compare.learning_curves import read_curves
 from experiments.compare.run_record import read_run
 from experiments.compare.symptoms import symptoms
 from experiments.compare.words import words
+from products import OPS, generator, label, sample
 from run_folders import curves, write_run
 
 
-def said(tmp_path, change=lambda row: None, **more):
+def said(tmp_path, change=lambda row: None, deciding=frozenset({"blocks.0"}), **more):
     rows = curves(0.5)
     for row in rows:
         change(row)
     run = read_run(write_run(tmp_path / "run", rows=rows, **more))
-    return words([symptoms(run, read_curves(run))])
-
-
-def put(**values):
-    return lambda row: row.update({key.replace("__", "/").replace("_0_", "s.0/"): v for key, v in values.items()})
+    return words([symptoms(run, read_curves(run))], deciding)
 
 
 def test_nothing_stands_out(tmp_path):
@@ -60,9 +62,51 @@ def test_parameters_that_never_trained_and_lost_steps(tmp_path):
     assert sentence == "never trained in 1 of 1 runs: a.weight, a.bias"
 
 
-def test_outputs_of_a_continuous_op_are_no_decisions(tmp_path):
-    (sentence,) = said(tmp_path, lambda row: row.update({"op/blocks.0/flip_rate": 1.0}))
+def flips(share):
+    return lambda row: row.update({"op/blocks.0/flip_rate": share})
+
+
+@pytest.mark.parametrize("share", [0.06, 0.5, 0.995, 1.0])
+def test_outputs_that_change_are_judged_by_what_the_op_is(tmp_path, share):
+    """Not by how many they are: all decisions may flip, and few values of a continuous op may move."""
+    (sentence,) = said(tmp_path / "a", flips(share))
+    assert sentence.startswith(f"decisions still change: blocks.0 at {100 * share:.0f} % of the hard outputs")
+    (sentence,) = said(tmp_path / "b", flips(share), deciding=frozenset())
     assert sentence.startswith("nothing stands out")
+    (sentence,) = said(tmp_path / "c", flips(share), deciding=None)
+    assert sentence.startswith(f"outputs still change: blocks.0 at {100 * share:.0f} % between")
+    assert "whether they are decisions is not known" in sentence
+
+
+@pytest.mark.parametrize("op", OPS, ids=label)
+def test_an_op_decides_if_its_value_moves_in_jumps_only(op):
+    """Against the value itself, all inputs moved a little: decisions stay as they are."""
+    x = sample(op, (16, 8))
+    moved = [value + 1e-9 * torch.randn(value.shape, generator=generator(1), dtype=value.dtype) for value in x]
+    assert decides(op, *x) == torch.equal(op.hard(*x), op.hard(*moved))
+
+
+@pytest.mark.parametrize(
+    ("component", "layers"), [("floor", {"blocks.0.component.floor", "blocks.1.component.floor"}), ("hard_max", set())]
+)
+def test_the_layers_that_decide_are_known_from_the_run(shared, component, layers):
+    folder = shared(f"component={component}", "max_steps=2", "model.width=8", "eval_every=1", "log_every=1")
+    assert decision_layers([folder, folder.parent / "gone"]) == [layers, None]
+    assert {tag.split("/")[1] for tag in read_curves(read_run(folder)).curves if tag.endswith("flip_rate")} >= layers
+
+
+def test_what_needs_torch_is_asked_in_another_process(shared, monkeypatch):
+    folder = shared("component=floor", "max_steps=2", "model.width=8", "eval_every=1", "log_every=1")
+    here = elsewhere.classes("experiments.data.digits.Digits"), decision_layers([folder])
+    elsewhere._answers.cache_clear()
+    monkeypatch.delitem(sys.modules, "torch")
+    there = elsewhere.classes("experiments.data.digits.Digits"), decision_layers([folder])
+    monkeypatch.undo()
+    elsewhere._answers.cache_clear()
+    assert here == there
+    assert here[0] == 10
+    assert elsewhere.classes("experiments.data.gone.Gone") is None
+    assert elsewhere.classes("os.path.Digits") is None
 
 
 def test_nothing_can_be_said_of_an_empty_log(tmp_path):

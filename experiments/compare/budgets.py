@@ -37,10 +37,14 @@ def budgets(result: Result) -> Budgets:
 
 
 def budgeted(runs: Sequence[RunRecord], curves: Sequence[RunCurves], given: Budgets) -> Budgeted:
-    """An arm's scores; a run's time is taken to be spread evenly over its steps, start-up included."""
+    """An arm's scores; a run's time is taken to be spread evenly over its steps, start-up included.
+
+    None at equal time where runs were trained in a stack, whose time is no run's own.
+    """
     both = list(zip(runs, curves, strict=True))
     steps = [_reached(run, curve, given.steps) for run, curve in both] if given.steps else []
-    times = [_reached(run, curve, _step_at(run, given.seconds)) for run, curve in both] if given.seconds else []
+    seconds = 0.0 if any(run.shares_time for run in runs) else given.seconds
+    times = [_reached(run, curve, _step_at(run, seconds)) for run, curve in both] if seconds else []
     return Budgeted(_interval(steps), _interval(times))
 
 

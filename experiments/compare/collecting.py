@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from experiments.compare.processes import Watch, unwatched
 from experiments.compare.run_record import RunRecord, Unreadable, read_run
 from experiments.console import shown
 from experiments.tracking.run_paths import RunPaths
@@ -24,7 +25,7 @@ class Collection:
     notes: list[str] = field(default_factory=list)
 
 
-def collect(roots: Iterable[str | Path]) -> Collection:
+def collect(roots: Iterable[str | Path], watch: Watch = unwatched) -> Collection:
     """Every run under `roots`; of two runs with one configuration and seed the finished, then the newer one.
 
     Raises NoRuns where a folder does not exist or none of them holds a readable run.
@@ -34,7 +35,8 @@ def collect(roots: Iterable[str | Path]) -> Collection:
     if missing:
         raise NoRuns(f"{missing[0]} is not a folder; give run folders, or folders that hold them")
     found = Collection()
-    for folder in dict.fromkeys(folder.resolve() for root in folders for folder in _candidates(root, found.notes)):
+    there = dict.fromkeys(folder.resolve() for root in folders for folder in _candidates(root, found.notes))
+    for folder in watch(there, len(there), "reading runs"):
         try:
             found.runs.append(read_run(folder))
         except Unreadable as error:

@@ -13,6 +13,8 @@ from experiments.compare.blocks import TUNED
 from experiments.compare.collecting import NoRuns
 from experiments.compare.comparing import DEFAULT_BASELINE, Question
 from experiments.compare.intervals import METHODS
+from experiments.compare.processes import Workers
+from experiments.compare.progress import watched
 from experiments.compare.report import Report, make
 from experiments.compare.scoring import Metric, WrongMetric
 from experiments.compare.terminal import render
@@ -53,9 +55,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Prints the answer and writes what is asked for; 0 if all is well, 2 for wrong arguments or no runs."""
     given = parser().parse_args(arguments)
     try:
-        report = make(given.runs, question(given), [key for key in given.tuned.split(",") if key])
-        print(render(report))
-        _write(report, given)
+        with Workers(watched) as workers:
+            report = make(given.runs, question(given), [key for key in given.tuned.split(",") if key], workers)
+            print(render(report))
+            _write(report, given, workers)
     except (NoRuns, WrongMetric, FolderTaken) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -74,7 +77,7 @@ def question(given: argparse.Namespace) -> Question:
     return Question(metric, given.baseline, given.method, 0.01 if width is None else width, given.choosing_seeds)
 
 
-def _write(report: Report, given: argparse.Namespace) -> None:
+def _write(report: Report, given: argparse.Namespace, workers: Workers) -> None:
     if given.readme:
         given.readme.parent.mkdir(parents=True, exist_ok=True)
         given.readme.write_text(markdown.readme(report), encoding="utf-8")
@@ -83,7 +86,7 @@ def _write(report: Report, given: argparse.Namespace) -> None:
             print(f"note: {problem}", file=sys.stderr)
         print(f"\ncurves: tensorboard --logdir {shlex.quote(shown(given.tensorboard))} --host 127.0.0.1")
     if given.out:
-        print(f"\nreport: {shown(write(report, given.out))}")
+        print(f"\nreport: {shown(write(report, given.out, workers))}")
 
 
 def _positive(text: str) -> float:

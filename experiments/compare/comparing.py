@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from experiments.compare.blocks import Block
 from experiments.compare.choosing import Choice, Seeds, choose, split_seeds
 from experiments.compare.intervals import Interval, Method, difference_interval, mean_interval, seeds_needed
+from experiments.compare.notes import notes
 from experiments.compare.pairing import samples
-from experiments.compare.permutation import holm, permutation_test, probability_of_improvement, seeds_to_reach
-from experiments.compare.scoring import Metric, classes, outcomes
+from experiments.compare.permutation import holm, permutation_test, probability_of_improvement
+from experiments.compare.scoring import Metric, outcomes
 
 BEST = "best"
 DEFAULT_BASELINE = "subgradient"
-ALPHA = 0.05
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Score:
     strategy: str
     interval: Interval | None
     failures: str
-    seconds: float | None  # mean wall-clock time of its finished runs
+    seconds: float | None  # mean wall-clock time of its finished runs that had one of their own
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Difference:
     baseline: str
     interval: Interval
     unpaired_because: str
+    circumstances: list[str]  # what differs within pairs all the same
     p: float
     smallest_p: float
     adjusted: float
@@ -74,12 +75,15 @@ def compare(block: Block, question: Question) -> Result:
     scores = [_score(choice, question) for choice in choices]
     scored = [(c, s) for c, s in zip(choices, scores, strict=True) if s.interval is not None]
     differences = _differences([c for c, _ in scored], [s for _, s in scored], question)
-    return Result(block, seeds, choices, scores, differences, _notes(block, seeds, choices, differences))
+    asked = None if question.baseline == BEST else question.baseline
+    said = notes(block, seeds, choices, differences, asked)
+    return Result(block, seeds, choices, scores, differences, said)
 
 
 def _score(choice: Choice, question: Question) -> Score:
     values = [value for run in choice.runs if (value := question.metric.of(run)) is not None]
-    times = [run.seconds for run in choice.runs if run.outcome == "done" and run.seconds is not None]
+    own = [run for run in choice.runs if run.outcome == "done" and not run.shares_time]
+    times = [run.seconds for run in own if run.seconds is not None]
     return Score(
         choice.arm.name,
         choice.arm.strategy,
@@ -116,58 +120,10 @@ def _difference(choice: Choice, reference: Choice, question: Question) -> Differ
         reference.arm.name,
         difference_interval(both.a, both.b, both.paired, question.method),
         both.unpaired_because,
+        both.circumstances,
         tested.p,
         tested.smallest,
         tested.p,
         better if question.metric.sign > 0 else 1 - better,
         seeds_needed(both.a, both.b, both.paired, question.half_width),
     )
-
-
-def _notes(block: Block, seeds: Seeds, choices: list[Choice], differences: list[Difference]) -> list[str]:
-    """What a reader must know before believing the numbers."""
-    notes = []
-    trials = {choice.arm.name: choice.trials for choice in choices}
-    if len(set(trials.values())) > 1:
-        said = ", ".join(f"{name} {count}" for name, count in trials.items())
-        notes.append(
-            f"UNEQUAL number of trials: {said}; the column 'best of {min(trials.values())}' holds at equal ones"
-        )
-    if seeds.choosing:
-        notes.append(f"tuned settings: {seeds.why}")
-    notes += [
-        f"{choice.arm.name}: best {key} = {choice.setting.values[key]} lies at the EDGE of the values tried"
-        for choice in choices
-        for key in choice.edges
-    ]
-    notes += [f"{c.arm.name}: its chosen setting has no run on the reported seeds" for c in choices if not c.runs]
-    unknown = [c.arm.name for c in choices for run in c.runs if run.failed and classes(run.target) is None]
-    notes += [f"{name}: a FAILED run is left out, the classes of its data set are not known here" for name in unknown]
-    notes += _untuned(choices)
-    for key, values in block.differing.items():
-        notes.append(f"{key} is not the same everywhere: " + "; ".join(f"{n} {v}" for n, v in values.items()))
-    notes += [f"{d.name} - {d.baseline} is UNPAIRED: {d.unpaired_because}" for d in differences if d.unpaired_because]
-    return notes + _out_of_reach(differences)
-
-
-def _untuned(choices: list[Choice]) -> list[str]:
-    rates = {choice.arm.name: choice.setting.values.get("optimizer.lr") for choice in choices}
-    if any(choice.trials > 1 for choice in choices) or len(choices) < 2:
-        return []
-    if len(set(rates.values())) > 1:
-        return ["learning rates differ and were not chosen here: " + ", ".join(f"{n} {r}" for n, r in rates.items())]
-    return [f"one learning rate ({next(iter(rates.values()))}) for all: nobody's own; sweep optimizer.lr to choose it"]
-
-
-def _out_of_reach(differences: list[Difference]) -> list[str]:
-    unreachable = [d for d in differences if len(differences) * d.smallest_p > ALPHA]
-    if not unreachable:
-        return []
-    fewest = min(d.interval.n for d in unreachable)
-    smallest = max(d.smallest_p for d in unreachable)
-    needed = seeds_to_reach(ALPHA, len(differences))
-    count = f" times {len(differences)} comparisons" if len(differences) > 1 else ""
-    return [
-        f"{fewest} seed{'s' * (fewest > 1)} cannot reach p = {ALPHA}: the smallest p of a permutation test is "
-        f"{smallest:.3g}{count}; {needed} paired seeds can"
-    ]

@@ -11,13 +11,21 @@ from experiments.compare.figures import style
 from experiments.compare.report import Report
 from experiments.compare.terminal import printable
 
+MOST_COLUMNS = 12  # of arms, from which on they are rows
+_LETTER = 0.075  # inches
+
 
 def heat_map(report: Report) -> Any:
-    """Blocks by arms, the score as colour and number; a pair that does not exist stays empty."""
-    names, arms, grid = tables.overview(report)
-    means = np.array([[np.nan if score is None else score.mean for score in row] for row in grid])
-    width = 2.2 + 0.055 * max(map(len, names)) + 0.62 * len(arms)
-    height = 1.4 + 0.075 * max(map(len, arms)) + 0.38 * len(names)
+    """Blocks by arms, the score as colour and number; a pair that does not exist stays empty.
+
+    Many arms stand below each other, since names beside rows can be read and names under narrow columns cannot.
+    """
+    rows, columns, grid = tables.overview(report)
+    means = np.array([[np.nan if score is None else score.mean for score in row] for row in grid], dtype=np.float64)
+    if len(columns) > max(MOST_COLUMNS, len(rows)):
+        rows, columns, means = columns, rows, means.T
+    width = 2.2 + _LETTER * max(map(len, rows)) + 0.62 * len(columns)
+    height = 1.4 + _LETTER * max(map(len, columns)) + (0.38 if len(rows) <= MOST_COLUMNS else 0.26) * len(rows)
     with style() as figure_class:
         figure = figure_class(figsize=(width, height), layout="constrained")
         axes = figure.subplots()
@@ -27,8 +35,8 @@ def heat_map(report: Report) -> Any:
         for row, column in np.ndindex(means.shape):
             text, colour = _cell(float(means[row, column]), image, report)
             axes.text(column, row, text, color=colour, ha="center", va="center", fontsize=8)
-        axes.set_xticks(range(len(arms)), [printable(arm) for arm in arms], rotation=45, ha="right")
-        axes.set_yticks(range(len(names)), [printable(name) for name in names])
+        axes.set_xticks(range(len(columns)), [printable(name) for name in columns], rotation=45, ha="right")
+        axes.set_yticks(range(len(rows)), [printable(name) for name in rows])
         bar = figure.colorbar(image, label=f"{report.question.metric.tag}, {tables.unit(report.question)}")
         bar.formatter = lambda number, _: tables.value(number, report.question)
         bar.update_ticks()

@@ -20,8 +20,7 @@ _METRICS = ("accuracy/val", "accuracy/test", "accuracy/val_soft", "loss/val", "l
 def write_machine_files(report: Report, folder: Path) -> None:
     """Writes report.json, runs.csv, scores.csv, differences.csv and curves.csv."""
     write_json(folder / "report.json", as_json(report))
-    runs = [_run(run, list(varied(report.runs))) for run in report.runs]
-    _write_csv(folder / "runs.csv", runs)
+    _write_csv(folder / "runs.csv", _runs(report))
     _write_csv(folder / "scores.csv", [row for section in report.sections for row in _scores(section)])
     _write_csv(folder / "differences.csv", [row for section in report.sections for row in _differences(section)])
     _write_csv(folder / "curves.csv", (row for section in report.sections for row in _curves(section)))
@@ -38,7 +37,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "environment": environment(report.runs),
         "varied": varied(report.runs),
         "blocks": [_block(section) for section in report.sections],
-        "runs": [_run(run, list(varied(report.runs))) for run in report.runs],
+        "runs": _runs(report),
     }
 
 
@@ -69,6 +68,11 @@ def _choice(choice: Choice) -> dict[str, Any]:
         "sensitivity": [{"values": values, **dataclasses.asdict(seen)} for values, seen in choice.curve],
         "runs": [str(run.path) for run in choice.runs],
     }
+
+
+def _runs(report: Report) -> list[dict[str, Any]]:
+    columns = list(varied(report.runs))
+    return [_run(run, columns) for run in report.runs]
 
 
 def _run(run: RunRecord, columns: Sequence[str]) -> dict[str, Any]:

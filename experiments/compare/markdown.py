@@ -75,7 +75,8 @@ def readme(report: Report) -> str:
     The differences are those of the report, so that `--baseline best` holds every row against its best strategy.
     """
     arms = tables.overview(report)[1]
-    rows = [_row(section, arms, report) for section in report.sections]
+    keys = _chosen_keys(report)
+    rows = [_row(section, arms, report, keys) for section in report.sections]
     lines = draw(Table("", ["component (parameters)", *arms], []))
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     lines += ["", "Paired difference to the baseline of the row, in points, with its 95 % interval:", ""]
@@ -95,7 +96,7 @@ def _label(section: Section, report: Report) -> str:
     return printable(section.result.block.component if alone else section.name)
 
 
-def _row(section: Section, arms: list[str], report: Report) -> list[str]:
+def _row(section: Section, arms: list[str], report: Report, keys: set[str]) -> list[str]:
     count = parameters(section)
     cells = [f"`{_label(section, report)}`" + (f" ({count:,})" if count else "")]
     by_name = {c.arm.name: (c, s) for c, s in zip(section.result.choices, section.result.scores, strict=True)}
@@ -106,10 +107,21 @@ def _row(section: Section, arms: list[str], report: Report) -> list[str]:
         choice, score = by_name[arm]
         interval = score.interval or Interval(0, 0, 0, 0)
         half = tables.value(interval.half_width, report.question)
-        failed = f", {score.failures}" if score.failures else ""
-        rate = choice.setting.values.get("optimizer.lr")
-        cells.append(f"{tables.value(interval.mean, report.question)} ± {half} (lr {rate:g}{failed})")
+        noted = ", ".join(filter(None, [tables.chosen(choice, keys), score.failures]))
+        cells.append(f"{tables.value(interval.mean, report.question)} ± {half}" + f" ({noted})" * bool(noted))
     return cells
+
+
+def _chosen_keys(report: Report) -> set[str]:
+    """The tuned keys of which any arm tried more than one value; the learning rate where there are none."""
+    tried = [
+        key
+        for section in report.sections
+        for choice in section.result.choices
+        for key in report.tuned
+        if len({str(setting.values.get(key)) for setting in choice.arm.settings}) > 1
+    ]
+    return set(tried) or {"optimizer.lr"}
 
 
 def _difference(name: str, interval: Interval, unpaired: str, report: Report) -> str:

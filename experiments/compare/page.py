@@ -17,6 +17,7 @@ from experiments.compare.report import Report, Section, environment, varied
 from experiments.compare.terminal import counts, printable
 
 TEMPLATE = "report.html.jinja"
+MAP_SCALE = 110  # pixels an inch, at which the heat map's letters are as large as the page's small ones
 
 
 def render(report: Report, drawn: Sequence[Sequence[tuple[str, str]]], folder: Path) -> str:
@@ -27,6 +28,7 @@ def render(report: Report, drawn: Sequence[Sequence[tuple[str, str]]], folder: P
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     loader = FileSystemLoader(Path(__file__).parent)
+    drawn_map = heat_map(report)
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=_printable)
     return made.get_template(TEMPLATE).render(
         title="Comparison of strategies",
@@ -34,8 +36,8 @@ def render(report: Report, drawn: Sequence[Sequence[tuple[str, str]]], folder: P
         roots=[str(root) for root in report.roots],
         meaning=meaning(report),
         overview=tables.overview_table(report),
-        heat_map=_data(svg(heat_map(report))),
-        arm_count=len(tables.overview(report)[1]),
+        heat_map=_data(svg(drawn_map)),
+        map_width=round(MAP_SCALE * drawn_map.get_figwidth()),
         sections=[_section(*pair, report, folder) for pair in zip(report.sections, drawn, strict=True)],
         failed=[(run.outcome, *_link(run.path, folder), run.reason) for run in report.failed],
         notes=report.notes,

@@ -1,11 +1,12 @@
-"""Whether the runs of two arms are pairs: the same seeds, and for each the same data, engine, machine and versions."""
+"""Whether the runs of two arms are pairs: the same seeds, with the same data, engine, device, torch and threads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from experiments.compare.run_record import RunRecord
+from experiments.compare.run_record import CIRCUMSTANCES, RunRecord
 from experiments.compare.scoring import Metric
 
 _SHOWN = 6  # seeds or conditions that are named
@@ -13,11 +14,15 @@ _SHOWN = 6  # seeds or conditions that are named
 
 @dataclass(frozen=True)
 class Samples:
-    """The scores of two arms, in the order of their seeds; `unpaired_because` is empty for pairs."""
+    """The scores of two arms, in the order of their seeds; `unpaired_because` is empty for pairs.
+
+    `circumstances` are what else differs within pairs and may move a number: code, versions, machine.
+    """
 
     a: list[float]
     b: list[float]
     unpaired_because: str
+    circumstances: list[str]
 
     @property
     def paired(self) -> bool:
@@ -29,7 +34,13 @@ def samples(a: Sequence[RunRecord], b: Sequence[RunRecord], metric: Metric) -> S
     """The scores of the runs that have one, and why they are no pairs if they are not."""
     first, second = ({run.seed: run for run in runs if metric.of(run) is not None} for runs in (a, b))
     scores = [[metric.of(runs[seed]) or 0.0 for seed in sorted(runs)] for runs in (first, second)]
-    return Samples(scores[0], scores[1], _missing(set(first), set(second)) or _conditions(first, second))
+    missing = _missing(set(first), set(second))
+    if missing:
+        return Samples(scores[0], scores[1], missing, [])
+    pairs = [(run, second[seed]) for seed, run in first.items()]
+    why = _differing((mine.seed, mine.conditions, theirs.conditions) for mine, theirs in pairs)
+    beside = _differing((mine.seed, _circumstances(mine), _circumstances(theirs)) for mine, theirs in pairs)
+    return Samples(scores[0], scores[1], "; ".join(why), beside)
 
 
 def _missing(first: set[int], second: set[int]) -> str:
@@ -40,16 +51,19 @@ def _missing(first: set[int], second: set[int]) -> str:
     return f"seed {named} is on one side only" if len(odd) == 1 else f"seeds {named} are on one side only"
 
 
-def _conditions(first: dict[int, RunRecord], second: dict[int, RunRecord]) -> str:
-    """The conditions that both runs of a pair know and that differ in any pair."""
+def _differing(pairs: Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]) -> list[str]:
+    """What both runs of a pair know and what differs in any pair, with the first seed for which it does."""
     differ: dict[str, str] = {}
-    for seed, run in first.items():
-        other = second[seed]
-        for key in run.conditions.keys() & other.conditions.keys():
-            mine, theirs = run.conditions[key], other.conditions[key]
+    for seed, first, second in pairs:
+        for key in first.keys() & second.keys():
+            mine, theirs = first[key], second[key]
             if mine != theirs:
                 differ.setdefault(key, f"{key} differs ({_short(mine)} and {_short(theirs)} for seed {seed})")
-    return "; ".join(differ[key] for key in sorted(differ)[:_SHOWN])
+    return [differ[key] for key in sorted(differ)[:_SHOWN]]
+
+
+def _circumstances(run: RunRecord) -> dict[str, Any]:
+    return {key: run.environment[key] for key in CIRCUMSTANCES if key in run.environment}
 
 
 def _short(value: object) -> str:

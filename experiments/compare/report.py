@@ -11,6 +11,7 @@ from experiments.compare.budgets import Budgets, budgets
 from experiments.compare.collecting import NoRuns, collect
 from experiments.compare.comparing import Question, Result, compare
 from experiments.compare.evidence import Evidence, gather
+from experiments.compare.processes import Workers
 from experiments.compare.run_record import RunRecord
 
 
@@ -50,14 +51,22 @@ class Report:
         return [run for run in self.runs if run.outcome not in ("done", "n/a")]
 
 
-def make(roots: Iterable[str | Path], question: Question | None = None, tuned: Sequence[str] = TUNED) -> Report:
-    """Reads and compares all runs under `roots`; raises NoRuns or WrongMetric."""
+def make(
+    roots: Iterable[str | Path],
+    question: Question | None = None,
+    tuned: Sequence[str] = TUNED,
+    workers: Workers | None = None,
+) -> Report:
+    """Reads and compares all runs under `roots`; raises NoRuns or WrongMetric. `workers` share in the reading."""
+    if workers is None:
+        with Workers() as own:
+            return make(roots, question, tuned, own)
     question, folders = question or Question(), [Path(root) for root in roots]
-    found = collect(folders)
+    found = collect(folders, workers.watch)
     results = [compare(block, question) for block in blocks(found.runs, tuned, found.notes)]
     if not results:
         raise NoRuns("all runs are NOT_APPLICABLE: these strategies do not exist for these components")
-    evidence = gather(results)
+    evidence = gather(results, workers)
     sections = [Section(result, seen, budgets(result)) for result, seen in zip(results, evidence, strict=True)]
     problems = [problem for seen in evidence for arm in seen.values() for problem in arm.problems]
     return Report(folders, question, tuned, sections, found.runs, found.notes + problems)

@@ -11,16 +11,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from experiments.compare.elsewhere import classes
 from experiments.tracking.flat_config import flatten
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, is_alive, read_status
 from experiments.tracking.strict_json import number, read_json
 
 GROUPS = ("component", "strategy", "model", "data", "optimizer")
+STACKS = ("stacked", "compiled")  # engines that train several runs as one model
 DIVERGED, CRASHED, UNFINISHED = "diverged", "crashed", "unfinished"
 
-_VERSIONS = ("python", "torch", "numpy", "hardgrad")
-_CONDITIONS = {*(f"versions.{name}" for name in _VERSIONS), "git.commit", "platform", "cpu.model", "threads", "device"}
+_CONDITIONS = {"versions.torch", "threads", "device"}  # and the data's hashes, and the engine
+CIRCUMSTANCES = ("git.commit", "versions.hardgrad", "versions.python", "versions.numpy", "platform", "cpu.model")
 
 
 class Unreadable(Exception):
@@ -32,7 +34,8 @@ class RunRecord:
     """A run: what was asked for (`options` by group, flat `config` without the seed) and what came out.
 
     `outcome` is done, diverged, crashed, unfinished or n/a, `reason` its words. `conditions` are what two runs must
-    share to be a pair; `environment` is all of `env.json`, flat. `best` and `last` are values by tag.
+    share to be a pair; `environment` is all of `env.json`, flat, with the CIRCUMSTANCES. `best` and `last` are
+    values by tag.
     """
 
     path: Path
@@ -50,7 +53,18 @@ class RunRecord:
     last: Mapping[str, float]
     never_trained: tuple[str, ...]
     skipped_steps: int
-    target: str  # of the data set: its class knows the number of classes
+    target: str  # of the data set
+
+    @property
+    def shares_time(self) -> bool:
+        """Whether its seconds are those of a whole stack of runs, which trained at the same time."""
+        return self.conditions.get("engine") in STACKS
+
+    @property
+    def classes(self) -> int | None:
+        """Of its data set: as configured, or as the data set's class has it; None for one that is not known here."""
+        configured = self.config.get("data.classes")
+        return configured if isinstance(configured, int) else classes(self.target)
 
     @property
     def failed(self) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from typing import Literal
 
 from experiments.compare.run_record import RunRecord
@@ -50,22 +48,10 @@ class Metric:
 
     def guess(self, run: RunRecord) -> float | None:
         """Of K classes: accuracy 1/K, cross-entropy ln K; None where K is not known."""
-        count = classes(run.target)
+        count = run.classes
         if count is None:
             return None
         return 1 / count if self.kind == "accuracy" else math.log(count)
-
-
-@cache
-def classes(target: str) -> int | None:
-    """The number of classes of a data set by its configured class, None for a class that is not there."""
-    module, _, name = target.rpartition(".")
-    if not module.startswith("experiments.data."):
-        return None
-    try:
-        return int(getattr(import_module(module), name).classes)
-    except (ImportError, AttributeError, TypeError, ValueError):
-        return None
 
 
 def outcomes(runs: Iterable[RunRecord]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,14 +63,15 @@ def scores(section: Section, question: Question) -> Table:
     rows = []
     for choice, score in zip(section.result.choices, section.result.scores, strict=True):
         n = str(score.interval.n) if score.interval else "0"
-        rows.append([score.name, n, ranged(score.interval, question), chosen(choice), score.failures or NONE])
+        rows.append([score.name, n, ranged(score.interval, question), chosen(choice) or NONE, score.failures or NONE])
     rows += [[name, "n/a", NONE, NONE, why] for name, why in section.result.block.absent.items()]
     return Table("scores", header, rows)
 
 
-def chosen(choice: Choice) -> str:
-    """The setting of an arm, `lr 0.1, temperature 1.0`."""
-    return ", ".join(f"{short(key)} {_plain(v)}" for key, v in choice.setting.values.items()) or NONE
+def chosen(choice: Choice, keys: Container[str] | None = None) -> str:
+    """The setting of an arm, or those of its keys that are asked for, `lr 0.1, temperature 1`; empty if it has none."""
+    values = choice.setting.values.items()
+    return ", ".join(f"{short(key)} {_plain(value)}" for key, value in values if keys is None or key in keys)
 
 
 def short(key: str) -> str:
@@ -113,13 +114,18 @@ def _p(p: float) -> str:
 def budgets(section: Section) -> Table:
     """Validation accuracy at equal steps and at equal time."""
     given, question = section.budgets, Question()
-    header = ["strategy", f"at {given.steps} steps %", f"at {given.seconds or 0:.3g} s %", "mean seconds a run"]
+    at_steps = "at equal steps %" if given.steps is None else f"at {given.steps} steps %"
+    header = ["strategy", at_steps]
+    if given.seconds:
+        header += [f"at {given.seconds:.3g} s %", "mean seconds a run"]
     rows = []
     for score in section.result.scores:
         seen = section.evidence[score.name].budgeted
         seconds = NONE if score.seconds is None else f"{score.seconds:.3g}"
-        rows.append([score.name, ranged(seen.at_steps, question), ranged(seen.at_seconds, question), seconds])
-    return Table("best validation accuracy at equal steps and at equal wall-clock time", header, rows)
+        row = [score.name, ranged(seen.at_steps, question), ranged(seen.at_seconds, question), seconds]
+        rows.append(row[: len(header)])
+    title = "best validation accuracy at equal steps"
+    return Table(title + " and at equal wall-clock time" * bool(given.seconds), header, rows)
 
 
 def tuning(section: Section) -> Table | None:
@@ -134,7 +140,7 @@ def tuning(section: Section) -> Table | None:
         curve = "; ".join(f"{_setting(values)}: {value(seen.mean, question)}" for values, seen in choice.curve)
         expected = NONE if choice.expected is None else value(choice.expected, question)
         edges = ", ".join(short(key) for key in choice.edges) or "no"
-        rows.append([choice.arm.name, str(choice.trials), chosen(choice), edges, expected, curve])
+        rows.append([choice.arm.name, str(choice.trials), chosen(choice) or NONE, edges, expected, curve])
     seeds = ", ".join(map(str, section.result.seeds.choosing))
     return Table(f"tuning, on validation data and seeds {seeds}", header, rows)
 

@@ -8,13 +8,17 @@ from statistics import fmean, median
 from experiments.compare.symptoms import Symptoms
 
 DEAD, SATURATED, PEAK, GROWTH, GAP, FLIPS = 0.5, 0.5, 100.0, 10.0, 0.02, 0.05
-CONTINUOUS = 0.99  # outputs of an op without steps, such as a maximum, are never the same twice
 _NAMED = 4  # names that are written out
 
 
-def words(runs: Sequence[Symptoms]) -> list[str]:
-    """One sentence a finding, the gravest first; a single one if nothing stands out. Means are over the runs."""
-    found = [*_gradients(runs), *_norms(runs), *_decisions(runs), *_numbers(runs)]
+def words(runs: Sequence[Symptoms], deciding: set[str] | None) -> list[str]:
+    """One sentence a finding, the gravest first; a single one if nothing stands out. Means are over the runs.
+
+    `deciding` are the layers whose outputs move in jumps only, None where that is not known.
+    """
+    if not runs:
+        return []
+    found = [*_gradients(runs), *_norms(runs), *_decisions(runs, deciding), *_numbers(runs)]
     return found or ["nothing stands out: gradients reach every layer, no saturation, no exploding norm, no gap"]
 
 
@@ -44,13 +48,22 @@ def _norms(runs: Sequence[Symptoms]) -> Iterator[str]:
         yield f"the gradient norm grew {median(growths):.3g}-fold from the start to the end of training"
 
 
-def _decisions(runs: Sequence[Symptoms]) -> Iterator[str]:
+def flipping(runs: Sequence[Symptoms]) -> dict[str, float]:
+    """The layers of whose outputs many changed between the last two evaluations, decisions or not, and how many."""
+    return _layers(runs, lambda run: run.flips, lambda share: share > FLIPS)
+
+
+def _decisions(runs: Sequence[Symptoms], deciding: set[str] | None) -> Iterator[str]:
     gaps = [run.gap for run in runs if run.gap is not None]
     if gaps and abs(fmean(gaps)) > GAP:
         yield f"soft-to-hard gap at the end: {100 * fmean(gaps):+.1f} points of validation accuracy (soft - hard)"
-    flips = _layers(runs, lambda run: run.flips, lambda share: FLIPS < share < CONTINUOUS)
+    moved = flipping(runs)
+    flips = {layer: share for layer, share in moved.items() if deciding is not None and layer in deciding}
     if flips:
         yield f"decisions still change: {_shares(flips)} of the hard outputs flipped between the last two evaluations"
+    if moved and deciding is None:
+        unknown = "whether they are decisions is not known, this program cannot make the model of these runs"
+        yield f"outputs still change: {_shares(moved)} between the last two evaluations; {unknown}"
 
 
 def _numbers(runs: Sequence[Symptoms]) -> Iterator[str]:

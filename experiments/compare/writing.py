@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.compare import markdown, page
 from experiments.compare.comparing import Question
-from experiments.compare.figures import page_panels, save, write_figures
+from experiments.compare.figures import draw, save
 from experiments.compare.heat_map import heat_map
 from experiments.compare.machine_files import write_machine_files
-from experiments.compare.processes import spread
+from experiments.compare.processes import Workers
 from experiments.compare.report import Report, Section
 
 
@@ -22,12 +21,12 @@ class _Task:
     stem: Path
 
 
-def write(report: Report, folder: Path) -> Path:
+def write(report: Report, folder: Path, workers: Workers) -> Path:
     """Writes report.html, report.md, report.json, the CSV files and `figures/`; returns the page's path."""
     figures = folder / "figures"
     figures.mkdir(parents=True, exist_ok=True)
     tasks = [_Task(section, report.question, figures / str(i)) for i, section in enumerate(report.sections)]
-    drawn = _drawn(tasks)
+    drawn = workers.spread(_draw, tasks, "drawing")
     save(heat_map(report), figures / "heat_map")
     write_machine_files(report, folder)
     (folder / "report.md").write_text(markdown.render(report, folder), encoding="utf-8")
@@ -36,13 +35,5 @@ def write(report: Report, folder: Path) -> Path:
     return path
 
 
-def _drawn(tasks: Sequence[_Task]) -> list[list[tuple[str, str]]]:
-    """The panels of the page, section by section; the figures are written on the way."""
-    if len(tasks) < 2:
-        return [_draw(task) for task in tasks]
-    return spread(_draw, tasks)
-
-
 def _draw(task: _Task) -> list[tuple[str, str]]:
-    write_figures(task.section, task.question, task.stem)
-    return page_panels(task.section, task.question)
+    return draw(task.section, task.question, task.stem)
