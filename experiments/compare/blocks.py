@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 
 from experiments.compare.palette import rank
 from experiments.compare.run_record import RunRecord
+from experiments.settings import CONDUCT
 
 TUNED = ("optimizer.lr", "strategy.temperature")
 # What says how, where and how often it is logged, but not what is trained.
-INCIDENTAL = ("resume", "overwrite", "retry", "threads", "device", "engine", "workers", "log_every", "detect_anomaly")
+INCIDENTAL = (*CONDUCT, "threads", "device", "log_every", "detect_anomaly")
 INCIDENTAL_DATA = ("data.root", "data.download")
 
 Key = TypeVar("Key", bound=Hashable)
@@ -153,7 +154,7 @@ def _order(value: Any) -> tuple[bool, float, str]:
 def _differing(arms: list[Arm], tuned: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What the arms of a block do not have in common, but for the strategy's own and the tuned keys."""
     runs = [run for arm in arms for run in arm.runs]
-    left_out = {*tuned, *INCIDENTAL_DATA}
+    left_out = {*tuned, *CONDUCT, *INCIDENTAL_DATA}
     keys = [key for key in _varied(runs) if key not in left_out and not key.startswith("strategy.")]
     values = {key: {arm.name: sorted({str(run.config.get(key)) for run in arm.runs}) for arm in arms} for key in keys}
     return {key: {name: ", ".join(found) for name, found in by_arm.items()} for key, by_arm in values.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from experiments.compare import markdown
@@ -61,6 +62,11 @@ def main(arguments: list[str] | None = None) -> int:
             _write(report, given, workers)
     except (NoRuns, WrongMetric, FolderTaken) as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except BrokenProcessPool:
+        print(
+            "error: a process was ended from outside while it read or drew, perhaps for want of memory", file=sys.stderr
+        )
         return 2
     except ModuleNotFoundError as error:
         print(f"error: {error.name} is not installed; {MISSING}", file=sys.stderr)

@@ -85,8 +85,20 @@ def readme(report: Report) -> str:
         if found:
             parts = "; ".join(_difference(d.name, d.interval, d.unpaired_because, report) for d in found)
             lines.append(f"- `{_label(section, report)}`, less {_safe(found[0].baseline)}: {parts}")
-    flagged = [f"- `{_label(s, report)}`: {_safe(note)}" for s in report.sections for note in s.result.notes]
-    return "\n".join([*lines, "", *flagged, ""])
+    return "\n".join([*lines, "", *_flagged(report), ""])
+
+
+def _flagged(report: Report) -> list[str]:
+    """The notes, each once, with the rows that it is about if these are not all."""
+    about: dict[str, list[str]] = {}
+    for section in report.sections:
+        for note in section.result.notes:
+            about.setdefault(note, []).append(f"`{_label(section, report)}`")
+    everywhere = len(report.sections)
+    return [
+        f"- {_safe(note)}" if len(rows) == everywhere else f"- {', '.join(rows)}: {_safe(note)}"
+        for note, rows in about.items()
+    ]
 
 
 def _label(section: Section, report: Report) -> str:

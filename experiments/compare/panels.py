@@ -73,18 +73,34 @@ def _curve(
         axes.set_xlabel("optimizer step")
         if log:
             _logarithmic(axes, "y")
+        else:
+            _linear(axes)
 
     return Panel(kind, title, draw)
 
 
+def _linear(axes: Any) -> None:
+    """A y axis whose numbers are the values themselves; one that differs by rounding only is drawn as one value."""
+    low, high = axes.get_ylim()
+    largest = max(abs(low), abs(high))
+    if high - low < 1e-6 * largest:
+        axes.set_ylim(low - 0.1 * largest, high + 0.1 * largest)
+    axes.ticklabel_format(axis="y", useOffset=False)
+
+
 def _logarithmic(axes: Any, which: str) -> None:
-    """A log axis with plain numbers, which need no mathematical text."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    """A log axis with plain numbers, which need no mathematical text; between powers of ten where it spans few."""
+    from matplotlib.ticker import FuncFormatter
 
     axes.set(**{f"{which}scale": "log"})
     axis = getattr(axes, f"{which}axis")
+
+    def between(number: float, _: int | None) -> str:
+        low, high = sorted(axis.get_view_interval())
+        return f"{number:g}" if high / low < 30 and f"{number:.0e}"[0] in "25" else ""
+
     axis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_formatter(FuncFormatter(between))
 
 
 def _scaled(band: Band, scale: float, most: int = 1000) -> Band:

@@ -64,7 +64,8 @@ def scores(section: Section, question: Question) -> Table:
     for choice, score in zip(section.result.choices, section.result.scores, strict=True):
         n = str(score.interval.n) if score.interval else "0"
         rows.append([score.name, n, ranged(score.interval, question), chosen(choice) or NONE, score.failures or NONE])
-    rows += [[name, "n/a", NONE, NONE, why] for name, why in section.result.block.absent.items()]
+    absent = section.result.block.absent.items()
+    rows += [[name, "n/a", NONE, NONE, why.partition(" (")[0]] for name, why in absent]  # the file it stands in
     return Table("scores", header, rows)
 
 
@@ -137,7 +138,8 @@ def tuning(section: Section) -> Table | None:
     header = ["strategy", "trials", "chosen", "at the edge", f"best of {equal} %", "validation accuracy % by setting"]
     rows = []
     for choice in choices:
-        curve = "; ".join(f"{_setting(values)}: {value(seen.mean, question)}" for values, seen in choice.curve)
+        keys = [key for key in choice.setting.values if len({values.get(key) for values, _ in choice.curve}) > 1]
+        curve = "; ".join(f"{_setting(values, keys)}: {value(seen.mean, question)}" for values, seen in choice.curve)
         expected = NONE if choice.expected is None else value(choice.expected, question)
         edges = ", ".join(short(key) for key in choice.edges) or "no"
         rows.append([choice.arm.name, str(choice.trials), chosen(choice) or NONE, edges, expected, curve])
@@ -145,8 +147,8 @@ def tuning(section: Section) -> Table | None:
     return Table(f"tuning, on validation data and seeds {seeds}", header, rows)
 
 
-def _setting(values: dict[str, Any]) -> str:
-    return ", ".join(_plain(number) for number in values.values())
+def _setting(values: dict[str, Any], keys: Sequence[str]) -> str:
+    return ", ".join(_plain(values[key]) for key in keys if key in values)
 
 
 def overview(report: Report) -> tuple[list[str], list[str], list[list[Interval | None]]]:
