@@ -1,4 +1,7 @@
-"""The comparison of many runs: wall and CPU seconds and peak memory, of made-up runs of 200 logged points.
+"""The comparison of many runs: wall and CPU seconds and peak memory of all its processes together.
+
+The runs are made up, of 200 logged points each. Memory is the sum of the resident sets, looked at ten times a second;
+what processes share counts in each.
 
 Usage: python benchmarks/compare_scale.py [--runs 1000] [--points 200]   needs the `compare` extra
 """
@@ -13,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from run_folders import write_run
 
+ROOT = Path(__file__).resolve().parents[1]
 COMPONENTS = ("quantized_activation", "hard_max", "hard_gate", "floor", "binary")
 STRATEGIES = ("subgradient", "ste", "smooth", "rewrite")
 LAYERS = ("blocks.0", "blocks.1")
@@ -28,7 +33,7 @@ LAYERS = ("blocks.0", "blocks.1")
 
 def rows(points: int, draws: np.random.Generator, level: float) -> list[dict[str, float]]:
     """Logged steps with the tags of a two-layer model."""
-    found = []
+    found: list[dict[str, float]] = [{"step": 1, "loss/train": 2.3, "grad_norm/total": 1.0}]
     for index in range(1, points + 1):
         noise = draws.normal(size=12)
         row = {"step": 10 * index, "loss/train": 2 / index + 0.01 * abs(noise[0]), "grad_norm/total": abs(noise[1])}
@@ -46,24 +51,58 @@ def rows(points: int, draws: np.random.Generator, level: float) -> list[dict[str
 def make(folder: Path, runs: int, points: int) -> None:
     """Writes the run folders: components, strategies, and as many seeds as it takes."""
     draws = np.random.default_rng(0)
+    steps = {"max_steps": 10 * points, "log_every": 10, "eval_every": 100}
     for index in range(runs):
         seed, cell = divmod(index, len(COMPONENTS) * len(STRATEGIES))
         component, strategy = COMPONENTS[cell // len(STRATEGIES)], STRATEGIES[cell % len(STRATEGIES)]
         level = 0.5 + 0.1 * (cell % len(STRATEGIES)) + 0.02 * draws.normal()
         name = folder / f"{component}-{strategy}-{seed}"
-        write_run(name, strategy, seed, level, component=component, rows=rows(points, draws, level))
+        write_run(name, strategy, seed, level, component=component, rows=rows(points, draws, level), **steps)
 
 
-def measure(arguments: list[str]) -> str:
-    """A line on one command: seconds of wall and CPU, and the peak memory of its largest process so far."""
-    before, since = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+@dataclass(frozen=True)
+class Used:
+    """What one command took."""
+
+    wall: float  # seconds
+    cpu: float  # seconds
+    memory: float  # MB, the most that all its processes had at a time
+
+
+def measure(arguments: list[str]) -> Used:
+    """Runs the command to its end; exits with its message if it fails."""
+    before, since, most = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter(), 0.0
     command = [sys.executable, "-m", "experiments.compare", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).resolve().parents[1])
-    wall, after = time.perf_counter() - since, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        sys.exit(done.stderr)
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, cwd=ROOT)
+        while process.poll() is None:
+            most = max(most, sum(map(resident, family(process.pid))))
+            time.sleep(0.1)
+        if process.returncode:
+            said.seek(0)
+            sys.exit(said.read())
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return f"| {wall:.1f} | {cpu:.1f} | {after.ru_maxrss / 1024:.0f} |"
+    return Used(time.perf_counter() - since, cpu, most)
+
+
+def family(process: int) -> list[int]:
+    """A process and all that came from it."""
+    try:
+        threads = list(Path(f"/proc/{process}/task").iterdir())
+        children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    except OSError:  # it has ended
+        return []
+    return [process, *(member for child in children for member in family(child))]
+
+
+def resident(process: int) -> float:
+    """The resident set of a process in MB."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * resource.getpagesize() / 2**20
 
 
 def main() -> None:
@@ -76,8 +115,9 @@ def main() -> None:
         make(runs, options.runs, options.points)
         print(json.dumps({"runs": options.runs, "points": options.points, "cores": os.cpu_count()}))
         print("| command | wall s | CPU s | peak MB |\n|---|---|---|---|")
-        print("| compare RUNS", measure([str(runs)]))
-        print("| compare RUNS --out", measure([str(runs), "--out", f"{place}/report"]))
+        for name, more in (("compare RUNS", []), ("compare RUNS --out", ["--out", f"{place}/report"])):
+            used = measure([str(runs), *more])
+            print(f"| {name} | {used.wall:.1f} | {used.cpu:.1f} | {used.memory:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -64,9 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except BrokenProcessPool:
-        print(
-            "error: a process was ended from outside while it read or drew, perhaps for want of memory", file=sys.stderr
-        )
+        print("error: a process was ended from outside while it worked, perhaps for want of memory", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         print(f"error: {error.name} is not installed; {MISSING}", file=sys.stderr)

@@ -11,21 +11,15 @@ from experiments.compare.figures import style
 from experiments.compare.report import Report
 from experiments.compare.terminal import printable
 
-MOST_COLUMNS = 12  # of arms, from which on they are rows
 _LETTER = 0.075  # inches
 
 
 def heat_map(report: Report) -> Any:
-    """Blocks by arms, the score as colour and number; a pair that does not exist stays empty.
-
-    Many arms stand below each other, since names beside rows can be read and names under narrow columns cannot.
-    """
-    rows, columns, grid = tables.overview(report)
+    """Blocks by arms, the score as colour and number; a pair that does not exist stays empty."""
+    rows, columns, grid = tables.upright(*tables.overview(report))
     means = np.array([[np.nan if score is None else score.mean for score in row] for row in grid], dtype=np.float64)
-    if len(columns) > max(MOST_COLUMNS, len(rows)):
-        rows, columns, means = columns, rows, means.T
     width = 2.2 + _LETTER * max(map(len, rows)) + 0.62 * len(columns)
-    height = 1.4 + _LETTER * max(map(len, columns)) + (0.38 if len(rows) <= MOST_COLUMNS else 0.26) * len(rows)
+    height = 1.4 + _LETTER * max(map(len, columns)) + (0.38 if len(rows) <= tables.MOST_COLUMNS else 0.26) * len(rows)
     with style() as figure_class:
         figure = figure_class(figsize=(width, height), layout="constrained")
         axes = figure.subplots()

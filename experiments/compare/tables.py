@@ -13,6 +13,7 @@ from experiments.compare.intervals import Interval
 from experiments.compare.report import Report, Section
 
 NONE = "-"
+MOST_COLUMNS = 12  # of arms in the overview, from which on they are rows
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,18 @@ def short_names(parts: Sequence[tuple[str, ...]]) -> list[str]:
 
 def overview_table(report: Report) -> Table:
     """The same as text."""
-    names, arms, grid = overview(report)
-    rows = [[name, *(ranged(score, report.question) for score in row)] for name, row in zip(names, grid, strict=True)]
-    return Table(f"{report.question.metric.tag}, {unit(report.question)}", ["", *arms], rows)
+    rows, columns, grid = upright(*overview(report))
+    cells = [[name, *(ranged(score, report.question) for score in row)] for name, row in zip(rows, grid, strict=True)]
+    return Table(f"{report.question.metric.tag}, {unit(report.question)}", ["", *columns], cells)
+
+
+def upright(
+    blocks: list[str], arms: list[str], grid: list[list[Interval | None]]
+) -> tuple[list[str], list[str], list[list[Interval | None]]]:
+    """Names of rows, names of columns, and the scores: blocks by arms, or many arms below each other by blocks.
+
+    Names beside rows can be read, and names above narrow columns cannot.
+    """
+    if len(arms) <= max(MOST_COLUMNS, len(blocks)):
+        return blocks, arms, grid
+    return arms, blocks, [list(column) for column in zip(*grid, strict=True)]
