@@ -269,6 +269,13 @@ def test_a_setting_that_goes_with_the_strategy_is_a_difference_and_no_block(tmp_
     assert "learning rates differ and were not chosen here" in notes(result)
 
 
+def test_how_a_sweep_was_gone_about_makes_no_block_and_no_difference(tmp_path):
+    """Runs of before and after a key of that kind existed, too."""
+    sweep(tmp_path, {"ste": [0.5, 0.6]}, on_error="stop", workers=2, dry_run=False)
+    sweep(tmp_path, {"subgradient": [0.5, 0.6]})
+    assert only(tmp_path).block.differing == {}
+
+
 def test_the_baseline_can_be_any_strategy_or_the_best(tmp_path):
     sweep(tmp_path, {"ste": [0.6, 0.7], "subgradient": [0.5, 0.6], "rewrite": [0.9, 0.8]})
     assert only(tmp_path, baseline="best").differences[0].baseline == "rewrite"

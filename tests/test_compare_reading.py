@@ -212,3 +212,16 @@ def test_an_environment_without_a_file_is_no_error(tmp_path):
     assert read_run(folder).conditions == {"device": "cpu", "engine": "single"}
     write(folder / "env.json", {})
     assert read_run(folder).environment == {}
+
+
+def test_a_folder_of_links_to_runs_is_read(tmp_path):
+    """But no link to anything else is followed: one upwards would never end."""
+    for seed in (0, 1):
+        write_run(tmp_path / "runs" / f"{seed}", seed=seed)
+    chosen = tmp_path / "chosen"
+    chosen.mkdir()
+    for name, target in {"0": "runs/0", "again": "runs/0", "gone": "gone", "up": "."}.items():
+        (chosen / name).symlink_to(tmp_path / target)
+    found = collect([chosen])
+    assert [run.path for run in found.runs] == [tmp_path / "runs" / "0"]
+    assert found.notes == []

@@ -49,13 +49,15 @@ def collect(roots: Iterable[str | Path], watch: Watch = unwatched) -> Collection
 
 
 def _candidates(root: Path, notes: list[str]) -> Iterator[Path]:
-    """Folders that are runs or look like it; there are none inside a run folder."""
+    """Folders that are runs or look like it, and links to runs; there are none inside a run folder."""
     names = RunPaths(root)
     for folder, folders, files in os.walk(root):
         is_run = names.status.name in files
         if not is_run and names.metrics.name in files:
             notes.append(f"skipped {shown(Path(folder))}: {names.metrics.name} without a {names.status.name}")
         folders[:] = [] if is_run else sorted(name for name in folders if name[0] != ".")
+        links = (Path(folder, name) for name in folders if os.path.islink(os.path.join(folder, name)))
+        yield from (link for link in links if (link / names.status.name).is_file())
         if is_run:
             yield Path(folder)
 
