@@ -16,8 +16,9 @@ from torch import Tensor
 
 from surrogates.carriers import applier
 from surrogates.kernels import Kernel, Logistic, Normal
+from surrogates.known import readable
 
-CHUNK = 2**17  # numbers
+CHUNK = 2**16  # numbers
 Curve = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -27,7 +28,9 @@ def unbounded_stairs(x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
     Near 0 a window of neighbouring steps is exact; at larger T its Fourier series is (Poisson summation). For float32
     both are within 1e-6 where they meet. Compact kernels have a closed form instead of a series.
     """
-    return _evaluate(x, T, partial(_round_value, kernel), partial(_round_slope, kernel))
+    value = partial(_one_of, partial(_near_value, kernel), partial(_far_value, kernel), kernel, readable(T))
+    slope = partial(_one_of, partial(_near_slope, kernel), partial(_far_slope, kernel), kernel, readable(T))
+    return evaluate(x, T, value, slope)
 
 
 def tanh_stairs(x: Tensor, a: Tensor | float) -> Tensor:
@@ -37,14 +40,8 @@ def tanh_stairs(x: Tensor, a: Tensor | float) -> Tensor:
     return n + (0.5 + torch.tanh(a * r) / (2 * end))
 
 
-def bounded_stairs(x: Tensor, kernel: Kernel, T: Tensor | float, first: float, step: float, count: int) -> Tensor:
-    """sum_j F((x - first - j step) / T), j = 0 .. count - 1: expected number of steps passed, for every kernel."""
-    value = partial(_ladder, lambda u, T: kernel.cdf(u), first, step, count)
-    slope = partial(_ladder, lambda u, T: kernel.density(u) / T.unsqueeze(-1), first, step, count)
-    return _evaluate(x, T, value, slope)
-
-
-def _evaluate(x: Tensor, T: Tensor | float, value: Curve, slope: Curve) -> Tensor:
+def evaluate(x: Tensor, T: Tensor | float, value: Curve, slope: Curve) -> Tensor:
+    """value(x, T), with the derivative slope(x, T) by x, computed when it is asked for; T is a constant."""
     temperature = torch.as_tensor(T, dtype=x.dtype, device=x.device)
     if torch.compiler.is_compiling():  # the compiler fuses the sum and recomputes it by itself
         return value(x, temperature)
@@ -56,7 +53,7 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, T: Tensor, value: Curve, slope: Curve) -> Tensor:
-        return _in_chunks(value, x, T)
+        return in_pieces(value, x, T)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Curve, Curve], output: Tensor) -> None:
@@ -66,7 +63,7 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        return gradient * _in_chunks(ctx.slope, *ctx.saved_tensors), None, None, None
+        return gradient * in_pieces(ctx.slope, *ctx.saved_tensors), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
@@ -77,21 +74,11 @@ class _Recomputed(torch.autograd.Function):
 _apply = applier(_Recomputed)
 
 
-def _in_chunks(curve: Curve, x: Tensor, T: Tensor) -> Tensor:
+def in_pieces(curve: Curve, x: Tensor, T: Tensor) -> Tensor:
     """curve(x, T), on a CPU in pieces whose intermediate tensors stay in its cache, unless a graph is recorded."""
     if x.numel() <= CHUNK or x.is_cuda or torch.is_grad_enabled():
         return curve(x, T)
     return torch.cat([curve(piece, T) for piece in torch.split(x.reshape(-1), CHUNK)]).reshape(x.shape)
-
-
-def _ladder(term: Curve, first: float, step: float, count: int, x: Tensor, T: Tensor) -> Tensor:
-    """Sum of term((x - edge_j) / T) over the edges, as many at once as a million numbers allow."""
-    chunk = max(1, 2**20 // max(1, x.numel()))
-    total = torch.zeros_like(x)
-    for start in range(0, count, chunk):
-        edges = first + step * torch.arange(start, min(start + chunk, count), dtype=x.dtype, device=x.device)
-        total = total + term((x.unsqueeze(-1) - edges) / T, T).sum(-1)
-    return total
 
 
 def _split(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,34 +87,47 @@ def _split(x: Tensor) -> tuple[Tensor, Tensor]:
     return n, torch.nan_to_num(x - n, nan=0.5) - 0.5
 
 
-def _round_value(kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
+def _one_of(near: Curve, far: Curve, kernel: Kernel, read: float | None, x: Tensor, T: Tensor) -> Tensor:
+    """The window's sum up to its largest T, the series beyond; both where T could not be read."""
+    limit = _window(kernel, x.dtype)[1]
+    if read is not None:
+        return near(x, T) if read <= limit else far(x, T)
+    return torch.where(limit >= T, near(x, T), far(x, T))
+
+
+def _near_value(kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
     n, r = _split(x)
-    reach, limit, harmonics = _window(kernel, x.dtype)
     u = r / T
     near = kernel.cdf(u)
-    for k in range(1, reach + 1):
+    for k in range(1, _window(kernel, x.dtype)[0] + 1):
         near = near + kernel.cdf(u - k / T) - kernel.cdf(-k / T - u)
+    return n + near
+
+
+def _far_value(kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
+    n, r = _split(x)
     if kernel.boxes:
         ripple = _box_ripple(kernel.boxes, r, T)
     else:
-        sines = _weights(kernel, T, harmonics, _SINES) / math.pi
+        sines = _weights(kernel, T, _window(kernel, x.dtype)[2], _SINES) / math.pi
         ripple = torch.sin(2 * math.pi * r) * _polynomial(sines, torch.cos(2 * math.pi * r))
-    return n + torch.where(limit >= T, near, r + (ripple + 0.5))
+    return n + (r + (ripple + 0.5))
 
 
-def _round_slope(kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
-    _, r = _split(x)
-    reach, limit, harmonics = _window(kernel, x.dtype)
-    u = r / T
+def _near_slope(kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
+    u = _split(x)[1] / T
     near = kernel.density(u)
-    for k in range(1, reach + 1):
+    for k in range(1, _window(kernel, x.dtype)[0] + 1):
         near = near + kernel.density(u - k / T) + kernel.density(u + k / T)
+    return near / T
+
+
+def _far_slope(kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
+    r = _split(x)[1]
     if kernel.boxes:
-        far = 1 + _box_ripple_slope(kernel.boxes, r, T)
-    else:
-        cosines = _weights(kernel, T, harmonics, _COSINES)
-        far = _polynomial(cosines, torch.cos(2 * math.pi * r))
-    return torch.where(limit >= T, near / T, far)
+        return 1 + _box_ripple_slope(kernel.boxes, r, T)
+    cosines = _weights(kernel, T, _window(kernel, x.dtype)[2], _COSINES)
+    return _polynomial(cosines, torch.cos(2 * math.pi * r))
 
 
 _WINDOWS = {  # float32, float64: steps summed to each side, largest T at which that is exact, harmonics needed above

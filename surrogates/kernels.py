@@ -30,6 +30,7 @@ class Kernel:
     has_mean: ClassVar[bool] = True
     boxes: ClassVar[int] = 0  # compact laws: how many uniform laws are added up
     interquartile_range: ClassVar[float]
+    reach: ClassVar[tuple[float, float]] = (math.inf, math.inf)  # float32, float64: beyond it the tails are nothing
 
     def cdf(self, u: Tensor) -> Tensor:
         """P(e <= u)."""
@@ -38,6 +39,10 @@ class Kernel:
     def density(self, u: Tensor) -> Tensor:
         """The derivative of the cdf."""
         raise NotImplementedError
+
+    def cdf_and_density(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Both, which may cost less than one after the other; the density to within the dtype's resolution of 1."""
+        return self.cdf(u), self.density(u)
 
     def ramp(self, u: Tensor) -> Tensor:
         """An antiderivative of the cdf; E[relu(u + e)] where e has a mean."""
@@ -56,13 +61,18 @@ class Logistic(Kernel):
     """density sigmoid'(u); the difference of two Gumbel variables. Width 2 ln 3."""
 
     interquartile_range = 2 * math.log(3)
+    reach = (17.0, 37.0)
 
     def cdf(self, u: Tensor) -> Tensor:
         return torch.sigmoid(u)
 
     def density(self, u: Tensor) -> Tensor:
-        s = torch.sigmoid(u.abs().neg_())  # sigmoid(u) (1 - sigmoid(u)) would cancel for large u
+        s = u.abs().neg_().sigmoid_()  # sigmoid(u) (1 - sigmoid(u)) would cancel for large u
         return torch.addcmul(s, s, s, value=-1)
+
+    def cdf_and_density(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        s = torch.sigmoid(u)
+        return s, torch.addcmul(s, s, s, value=-1)
 
     def ramp(self, u: Tensor) -> Tensor:
         return F.softplus(u, threshold=50)  # torch's default of 20 leaves an error of 2e-9
@@ -79,6 +89,7 @@ class Normal(Kernel):
     """density exp(-u^2 / 2) / sqrt(2 pi). Width 1.349."""
 
     interquartile_range = 2 * 0.6744897501960817
+    reach = (5.5, 8.5)
 
     def cdf(self, u: Tensor) -> Tensor:
         return 0.5 * torch.erfc(u * -math.sqrt(0.5))
@@ -101,6 +112,7 @@ class Uniform(Kernel):
     """density 1/2 on (-1, 1), 0 at the bounds. Width 1."""
 
     interquartile_range = 1.0
+    reach = (1.0, 1.0)
     boxes = 1
 
     def cdf(self, u: Tensor) -> Tensor:
@@ -120,6 +132,7 @@ class Triangular(Kernel):
     """density 1 - |u| on (-1, 1). Width 2 - sqrt(2)."""
 
     interquartile_range = 2 - math.sqrt(2)
+    reach = (1.0, 1.0)
     boxes = 2
 
     def cdf(self, u: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from surrogates.kernels import KERNELS
+from surrogates.known import known_finite
 from surrogates.networks import relaxed
 
 Relaxation = Callable[[Tensor, Tensor | float, slice], Tensor]
@@ -28,16 +29,6 @@ def exact_matrix(order: Tensor, rows: Tensor) -> Tensor:
     zeros = torch.zeros((*order.shape, rows.shape[-1]), dtype=rows.dtype, device=rows.device)
     matrix = zeros.scatter(-1, order.unsqueeze(-1), 1.0)
     return matrix.masked_fill(rows.isnan().any(-1, keepdim=True).unsqueeze(-1), torch.nan)
-
-
-def known_finite(rows: Tensor) -> bool:
-    """Whether the rows hold finite numbers only; False, too, where finding out would break a graph or make a GPU wait.
-
-    What is done for infinite entries is then left out: it changes no bit of the value and costs as much as the rest.
-    """
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or rows.device.type != "cpu":
-        return False
-    return bool(rows.detach().isfinite().all())
 
 
 def soft_sort(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:

@@ -1,14 +1,18 @@
 """Clamping to an interval."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from surrogates.core import Op, in_float32, passing, rewriting
+from surrogates.expectation import evaluate
 from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
+
+FAR = -1e30  # as good as infinity, and finite over T
 
 
 @dataclass(frozen=True)
@@ -42,13 +46,22 @@ class Clamp(Op):
         return x
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        middle, half = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low)
-        right = x >= middle
-        sign = torch.where(right, 1.0, -1.0).to(x.dtype)
-        inward = torch.where(right, middle - x, x - middle)  # <= 0, so neither ramp below cancels for large |x|
-        inward = torch.where(x.isinf(), 0, inward)
+        return evaluate(x, T, partial(self._mean, kernel), partial(self._slope, kernel))
+
+    def _mean(self, kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
+        inward, side, half = self._inward(x)
         missing = T * (kernel.ramp((inward + half) / T) - kernel.ramp((inward - half) / T))
-        return middle + sign * (half - torch.where(x.isinf(), 0, missing))
+        return 0.5 * (self.low + self.high) + side * (half - missing)
+
+    def _slope(self, kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
+        inward, _, half = self._inward(x)
+        return kernel.cdf((inward + half) / T) - kernel.cdf((inward - half) / T)
+
+    def _inward(self, x: Tensor) -> tuple[Tensor, Tensor, float]:
+        """Minus the distance from the middle, where neither ramps nor cdfs cancel; the side; half the width."""
+        middle = 0.5 * (self.low + self.high)
+        side = 1 - 2 * (x < middle).to(x.dtype)
+        return torch.clamp((middle - x) * side, min=FAR), side, 0.5 * (self.high - self.low)
 
     @rewriting("exact")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
 from surrogates.kernels import Kernel
+from surrogates.mixture import mixture, shares
+from surrogates.steps import Steps
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Lookup(Op):
         return self._entry(x, table) + self._coordinates(x).sum(-1)
 
     def smooth(self, x: Tensor, table: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
+        if self.dims == 1:
+            return mixture(x, table, kernel, T, self.low, self.step)
         mixed = table
         for dim in reversed(range(self.dims)):
             shares = self._shares(self._coordinates(x)[..., dim], table.shape[dim], kernel, T)
@@ -97,10 +101,7 @@ class Lookup(Op):
 
     def _shares(self, x: Tensor, n: int, kernel: Kernel, T: Tensor | float) -> Tensor:
         """The probability of each of n entries, (..., n)."""
-        bounds = self.low + self.step * torch.arange(1, n, dtype=x.dtype, device=x.device)
-        beyond = kernel.cdf((x.unsqueeze(-1) - bounds) / T)  # P(index >= 1, ..., n - 1)
-        all_, none = torch.ones_like(x).unsqueeze(-1), torch.zeros_like(x).unsqueeze(-1)
-        return torch.cat([all_, beyond], -1) - torch.cat([beyond, none], -1)
+        return shares(x.unsqueeze(-1), T, Steps(kernel, self.low + self.step, self.step, n - 1, n - 1))
 
 
 def _whole(place: Tensor, last: int) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from surrogates.core import Op, rewriting
 from surrogates.kernels import KERNELS, Kernel
+from surrogates.known import known_finite
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,8 @@ class Maximum(Op):
 
     def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         first = a >= b
-        top, low = torch.where(first, a, b), torch.where(first, b, a)
-        drop = torch.where(top.isinf(), 0, low - top)  # b + T R((a - b) / T) would compute inf - inf
-        return top + T * kernel.ramp(drop / T)
+        top = torch.where(first, a, b)
+        return top + T * kernel.ramp(minus_distance(a, b, first, top) / T)
 
     @rewriting("exact")
     def rewrite(self, a: Tensor, b: Tensor, noise: None = None) -> Tensor:
@@ -52,6 +52,12 @@ class Maximum(Op):
     def rewrite_abs(self, a: Tensor, b: Tensor, noise: None = None) -> Tensor:
         """(a + b + |a - b|) / 2."""
         return _where_finite(0.5 * (a + b + torch.abs(a - b)), a, b)
+
+
+def minus_distance(a: Tensor, b: Tensor, first: Tensor, value: Tensor) -> Tensor:
+    """-|a - b|, where `first` says that a - b >= 0; 0 where the op's value is infinite, and a - b may be NaN."""
+    distance = (a - b) * (1 - 2 * first.to(a.dtype))
+    return distance if known_finite(a, b) else torch.where(value.isinf(), 0, distance)
 
 
 def _where_finite(rewritten: Tensor, a: Tensor, b: Tensor) -> Tensor:

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from surrogates.core import Op, rewriting
 from surrogates.kernels import Kernel
-from surrogates.ops.maximum import Maximum
+from surrogates.ops.maximum import Maximum, minus_distance
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ class Minimum(Op):
         return -Maximum().proxy(-a, -b, T)
 
     def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        return -Maximum().smooth(-a, -b, kernel, T)
+        first = a <= b
+        bottom = torch.where(first, a, b)
+        return bottom - T * kernel.ramp(minus_distance(b, a, first, bottom) / T)
 
     @rewriting("exact")
     def rewrite(self, a: Tensor, b: Tensor, noise: None = None) -> Tensor:

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, in_float32, passing_between, rewriting
-from surrogates.expectation import bounded_stairs
 from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
+from surrogates.steps import bounded_stairs
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Quantize(Op):
     derivative is 0 by definition; halves round to even multiples of the step.
     proxy: x inside [low, high], else constant: the mask is taken on the unrounded value, bounds included, or excluded
     with `bounds="strict"` (as LSQ does, Esser et al. 2020, arXiv 1902.08153).
-    smooth: E[quantize(x + T step e)], T in units of one step, every kernel; time grows with 2^bits, memory does not.
+    smooth: E[quantize(x + T step e)], T in units of one step, every kernel; memory does not grow with
+    2^bits, and time only up to the steps that the kernel reaches.
     rewrite: clamp(x + U(-step/2, step/2), low, high) (additive noise; Balle et al. 2017, arXiv 1611.01704), relaxed.
     Raises ValueError for bits outside 1 to 16, or a range that is empty, not finite, or whose values float32 cannot
     tell apart.

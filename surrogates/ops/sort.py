@@ -10,8 +10,9 @@ from torch import Tensor
 
 from surrogates.core import Op, rewriting
 from surrogates.kernels import KERNELS
+from surrogates.known import known_finite
 from surrogates.networks import exact, relaxed
-from surrogates.permutations import ALL, Relaxation, known_finite, neural_sort, ordered, soft_sort
+from surrogates.permutations import ALL, Relaxation, neural_sort, ordered, soft_sort
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from surrogates.core import Op, flat
 from surrogates.kernels import KERNELS, Kernel
+from surrogates.known import known_finite
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Where(Op):
         return self.smooth(c, a, b, KERNELS["uniform"], T)
 
     def smooth(self, c: Tensor, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
+        if known_finite(c, a, b):
+            return kernel.cdf(c / T) * a + kernel.cdf(-c / T) * b
         infinite = c.isinf() | a.isinf() | b.isinf()
         u, first, second = (torch.where(infinite, 0, x) for x in (c / T, a, b))  # 0 * inf would be NaN
         mixed = kernel.cdf(u) * first + kernel.cdf(-u) * second

@@ -1,0 +1,32 @@
+"""What can be known of tensors in advance, where finding out breaks no graph and makes no GPU wait."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
+
+
+def known_finite(*tensors: Tensor) -> bool:
+    """Whether the tensors hold finite numbers only; False, too, where finding out would cost a graph or a wait.
+
+    What is done for infinite entries is then left out: it changes no bit of the value and costs as much as the rest.
+    """
+    return all(_at_hand(tensor) and bool(tensor.detach().isfinite().all()) for tensor in tensors)
+
+
+def readable(T: Tensor | float) -> float | None:
+    """A temperature as a number; None where reading it would cost a graph or a wait, or it is more than one."""
+    if not isinstance(T, Tensor):
+        return float(T)
+    return float(T.detach()) if T.dim() == 0 and _at_hand(T) else None
+
+
+def dual(*tensors: Tensor) -> bool:
+    """Whether one of them carries a tangent of forward-mode differentiation."""
+    return any(unpack_dual(tensor).tangent is not None for tensor in tensors)  # type: ignore[no-untyped-call]
+
+
+def _at_hand(tensor: Tensor) -> bool:
+    traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    return not traced and tensor.device.type == "cpu"
