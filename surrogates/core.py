@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import wraps
 from typing import Any, ClassVar, TypeVar
 
 import torch
@@ -230,3 +231,14 @@ def in_float32(function: Callable[..., Tensor], *x: Tensor, **kwargs: Any) -> Te
     if dtype in (torch.float64, torch.float32):
         return function(*x, **kwargs).to(dtype)
     return function(*(tensor.float() for tensor in x), **kwargs).to(dtype)
+
+
+def without_autocast(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A Function's `forward` or `backward` whose products are computed in the precision of their factors."""
+
+    @wraps(method)
+    def exact(ctx: Any, tensor: Tensor, *rest: Any) -> Any:
+        with torch.autocast(tensor.device.type, enabled=False):
+            return method(ctx, tensor, *rest)
+
+    return exact

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from surrogates.core import without_autocast
 from surrogates.kernels import Kernel
 from surrogates.known import dual
 from surrogates.steps import Steps, width
@@ -51,12 +52,14 @@ class _Mixture(torch.autograd.Function):
     """For x (b,) and a table (n,); T is a constant."""
 
     @staticmethod
+    @without_autocast
     def forward(ctx: Any, x: Tensor, table: Tensor, T: Tensor, steps: Steps) -> Tensor:
         ctx.steps = steps
         ctx.save_for_backward(x, table, T)
         return torch.cat([_value(piece, table, T, steps) for piece in _pieces(x, steps)])
 
     @staticmethod
+    @without_autocast
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, table, T = ctx.saved_tensors
         steps: Steps = ctx.steps

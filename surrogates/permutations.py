@@ -13,6 +13,7 @@ from torch import Tensor
 from surrogates.kernels import KERNELS
 from surrogates.known import known_finite
 from surrogates.networks import relaxed
+from surrogates.soft_sort import soft_sort_weights
 
 Relaxation = Callable[[Tensor, Tensor | float, slice], Tensor]
 ALL = slice(None)  # the ranks wanted
@@ -20,8 +21,13 @@ ALL = slice(None)  # the ranks wanted
 
 def ordered(rows: Tensor) -> tuple[Tensor, Tensor]:
     """The sorted values of rows, with their graph, and the order; tied entries stay as they were."""
-    order = rows.detach().sort(dim=-1, stable=True).indices
+    order = stable_order(rows)
     return rows.gather(-1, order), order
+
+
+def stable_order(rows: Tensor) -> Tensor:
+    """The entries in ascending order; tied ones stay as they were."""
+    return rows.detach().sort(dim=-1, stable=True).indices
 
 
 def exact_matrix(order: Tensor, rows: Tensor) -> Tensor:
@@ -33,9 +39,9 @@ def exact_matrix(order: Tensor, rows: Tensor) -> Tensor:
 
 def soft_sort(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
     """softmax over j of -|x_(i) - x_j| / T (Prillo & Eisenschlos 2020, arXiv 2006.16038)."""
-    values, order = (sorted_[..., ranks] for sorted_ in ordered(rows))
     if known_finite(rows):
-        return torch.softmax((values.unsqueeze(-1) - rows.unsqueeze(-2)).abs().div_(-T), -1)
+        return soft_sort_weights(rows, stable_order(rows)[..., ranks], T)
+    values, order = (sorted_[..., ranks] for sorted_ in ordered(rows))
     entries = torch.where(_participants(rows), _no_infinity(rows), torch.inf)  # infinitely far from every finite value
     distance = (_no_infinity(values).unsqueeze(-1) - entries.unsqueeze(-2)).abs()
     return _settled(torch.softmax(distance / -T, -1), values, order, rows)

@@ -23,6 +23,8 @@ from surrogates.ops.rank import Rank
 from surrogates.ops.sort import Sort
 from surrogates.ops.top_k import TopK
 from surrogates.ops.top_k_mask import TopKMask
+from surrogates.permutations import stable_order
+from surrogates.soft_sort import soft_sort_product
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
@@ -351,3 +353,28 @@ def test_weighted_maxima_lie_below_the_maximum_and_are_not_monotone() -> None:
         torch.testing.assert_close(slope.sum(-1), torch.ones(300).double())
     (slope,) = gradients(lambda x: Smooth()(Max(), x, T=0.7), [x])
     assert (slope > 0).all()
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_with_soft_sorts_weights_are_those_of_the_matrix(transposed: bool) -> None:
+    """Value, first and second derivatives by the rows and by the factor; a tie, some of the ranks, several pieces."""
+    x = torch.randn(2, 9, generator=generator(2), dtype=torch.float64)
+    x[0, 3] = x[0, 5]
+    order = stable_order(x)[..., 2:7]
+    factor = torch.randn(2, 5 if transposed else 9, 2, generator=generator(3), dtype=torch.float64)
+
+    def plain(x: Tensor, factor: Tensor) -> Tensor:
+        distance = (x.gather(-1, order).unsqueeze(-1) - x.unsqueeze(-2)).abs()
+        weights = torch.softmax(-distance / 0.5, -1)
+        return (weights.mT if transposed else weights) @ factor
+
+    found = []
+    for of in (lambda x, factor: soft_sort_product(x, order, 0.5, factor, transposed), plain):
+        leaves = [x.clone().requires_grad_(), factor.clone().requires_grad_()]
+        y = of(*leaves)
+        first = torch.autograd.grad(y.pow(2).sum(), leaves, retain_graph=True)
+        again = torch.autograd.grad(y.pow(2).sum(), leaves, create_graph=True)
+        second = torch.autograd.grad(sum(d.pow(2).sum() for d in again), leaves)
+        found.append([y, *first, *again, *second])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
