@@ -22,7 +22,7 @@ class TopKMask(Op):
     proxy and smooth: P(i in S) for a subset S of k entries with probability proportional to exp(sum of S / T) (the
     marginals of Ahmed et al. 2023, arXiv 2210.01941). Between 0 and 1, sums to k, keeps the order of x; argmax's
     softmax(x / T) for k = 1. A relaxation: it is not the expectation under noise added to x. Losers have a derivative
-    too. Computed in float64 without cancellation, in time O(n k^2) and O(log n) steps. A row with an infinite value
+    too. Computed in float64 without cancellation, in time O(n k log n). A row with an infinite value
     among its k largest takes the hard value, with derivative 0.
     Forms `soft_sort`, `neural_sort`, `network`: the sum of the k highest ranks' weights in the relaxed permutation of
     that name. They sum to k; those of the first two can exceed 1.
@@ -129,18 +129,27 @@ def _symmetric(rates: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     n = rates.shape[-1]
     depth = max(n - 1, 0).bit_length()
     padded = F.pad(rates, (0, 2**depth - n))
-    levels = [F.pad(torch.stack([torch.ones_like(padded), padded], -1), (0, degree - 1))]
+    levels = [torch.stack([torch.ones_like(padded), padded], -1)[..., : degree + 1]]
     for _ in range(depth):
-        levels.append(_product(levels[-1][..., 0::2, :], levels[-1][..., 1::2, :]))
+        levels.append(_product(levels[-1][..., 0::2, :], levels[-1][..., 1::2, :], degree))
     total = levels.pop()[..., 0, :]
-    without = F.pad(torch.ones_like(total[..., :1]), (0, degree)).unsqueeze(-2)
+    without = torch.ones_like(total[..., :1]).unsqueeze(-2)
     for level in reversed(levels):
         siblings = torch.stack([level[..., 1::2, :], level[..., 0::2, :]], -2).flatten(-3, -2)
-        without = _product(without.repeat_interleave(2, -2), siblings)
-    return total, without[..., :n, :]
+        without = _product(without.repeat_interleave(2, -2), siblings, degree)
+    return _raised(total, degree), _raised(without[..., :n, :], degree)
 
 
-def _product(p: Tensor, q: Tensor) -> Tensor:
-    """The product of polynomials, lowest power first, without the powers beyond their degree."""
-    powers = p.shape[-1]
-    return torch.stack([(p[..., : i + 1] * q[..., : i + 1].flip(-1)).sum(-1) for i in range(powers)], -1)
+def _product(p: Tensor, q: Tensor, degree: int) -> Tensor:
+    """The product of polynomials, lowest power first, up to a degree; it costs the product of their own degrees."""
+    long, short = (p, q) if p.shape[-1] >= q.shape[-1] else (q, p)
+    degree = min(degree, long.shape[-1] + short.shape[-1] - 2)
+    total = _raised(long, degree) * short[..., :1]
+    for power in range(1, short.shape[-1]):
+        total = total + F.pad(long, (power, degree + 1 - power - long.shape[-1])) * short[..., power, None]
+    return total
+
+
+def _raised(p: Tensor, degree: int) -> Tensor:
+    """With zeros for the powers up to a degree."""
+    return F.pad(p, (0, degree + 1 - p.shape[-1]))

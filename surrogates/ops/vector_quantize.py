@@ -52,7 +52,8 @@ class VectorQuantize(Op):
         far = (z.abs() > BEYOND).any(-1, keepdim=True) | (codes.abs() > BEYOND).any()
         inside, around = torch.where(far, 0, z), codes.clamp(-BEYOND, BEYOND)
         gap = _excess(inside, around)
-        mixed = torch.softmax(-(gap / T) / T, -1).unsqueeze(-1).mul(around).sum(-2)
+        with torch.autocast(z.device.type, enabled=False):
+            mixed = torch.softmax(-(gap / T) / T, -1) @ around
         return torch.where(far, self.hard(z, codes), mixed)
 
 
