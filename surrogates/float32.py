@@ -16,6 +16,13 @@ def require_float32(**constants: float) -> None:
             )
 
 
+def require_power_of_two(**constants: float) -> None:
+    """Raises ValueError naming the first constant that is no power of two between 2^-20 and 2^20."""
+    for name, value in constants.items():
+        if not (2.0**-20 <= value <= 2.0**20 and math.frexp(value)[0] == 0.5):
+            raise ValueError(f"{name} must be a power of two between 2^-20 and 2^20, got {value}")
+
+
 def require_range(low: float, high: float, steps: int = 1) -> None:
     """Raises ValueError unless low < high are finite and float32 holds every end of the equal steps between them."""
     if not (math.isfinite(low) and math.isfinite(high) and low < high):

@@ -19,6 +19,7 @@ from surrogates.layers.hard_max import HardMax
 from surrogates.layers.hard_max_pool import HardMaxPool
 from surrogates.layers.quantized_activation import QuantizedActivation
 from surrogates.ops.quantize import Quantize
+from surrogates.strategies.gumbel import Gumbel
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
@@ -174,6 +175,21 @@ def test_maxout_is_the_maximum_over_a_units_own_values() -> None:
     (got,) = gradients(HardMax(FIRST, k=3), [x])
     (expected,) = gradients(lambda x: x.unflatten(1, (3, 4)).max(1).values, [x])
     assert torch.equal(got, expected)
+
+
+def test_the_noise_of_maxout_is_in_units() -> None:
+    strategy = Gumbel(temperature=0.5)
+    maxout = HardMax(strategy, k=3, unit=0.25)
+    (x,) = branches(maxout, width=4)
+    y = maxout(x)
+    maxout.max.draws = 0
+    assert torch.equal(maxout(x), y)
+    maxout.max.draws = 0
+    noise = maxout.max._noise((x.unflatten(1, (3, 4)),))
+    assert torch.equal(y, 0.25 * strategy(maxout.max.op, 4 * x.unflatten(1, (3, 4)), noise=noise))
+    for unit in (0.3, 0.0, -1.0):
+        with pytest.raises(ValueError, match=f"unit must be a power of two.*got {unit}"):
+            HardMax(STE, unit=unit)
 
 
 @pytest.mark.parametrize(("space", "k"), [((6, 8), 2), ((7, 9), 2), ((7, 9), 3), ((11,), 2), ((12,), 4)])

@@ -6,10 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from experiments.build import build_model
-from experiments.config import ConfigError, choose
 from products import FULL, HALF, generator, gradients
-from runs import compose
 from surrogates import calibrate
 from surrogates.layers.vector_quantizer import VectorQuantizer, k_means
 from surrogates.ops.vector_quantize import VectorQuantize, nearest
@@ -187,14 +184,27 @@ def test_a_codebook_learns_a_target_that_no_code_had() -> None:
     torch.testing.assert_close(layer.codes.detach(), target, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"), [({"entries": 0}, "entries.*0"), ({"size": 0}, "size.*0"), ({"size": 2**20}, "size.*1048576")]
-)
+def test_the_temperature_is_in_units() -> None:
+    layer, x = VectorQuantizer(SOFT, entries=5, unit=0.5), torch.randn(3, 8, generator=generator(5))
+    expected = SOFT(OP, x.unflatten(1, (2, 4)), layer.codes, T=0.5 * SOFT.temperature).flatten(1)
+    torch.testing.assert_close(layer(x), expected)
+    assert torch.equal(layer.eval()(x), OP.hard(x.unflatten(1, (2, 4)), layer.codes).flatten(1))
+
+
+REFUSED = [
+    ({"entries": 0}, "entries.*0"),
+    ({"size": 0}, "size.*0"),
+    ({"size": 2**20}, "size.*1048576"),
+    ({"unit": 0.3}, "unit must be a power of two.*0.3"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED)
 def test_bad_arguments_are_refused(options: dict, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         VectorQuantizer(STE, **options)
 
 
 def test_a_width_of_no_whole_groups_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"component\.size must divide the layer's 6 activations, got 4"):
-        build_model(choose(compose("component=vector_quantizer", "model.width=6")))
+    with pytest.raises(ValueError, match=r"size must divide the layer's 6 activations, got 4"):
+        VectorQuantizer(STE).check_width(6)
