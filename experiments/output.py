@@ -29,8 +29,8 @@ class Lasting:
         try:
             function(*arguments)
         except OSError:
-            with suppress(OSError):  # from here on, and for what is left in buffers at the end
-                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            with suppress(OSError), open(os.devnull, "w") as nowhere:  # also for what is left in buffers at the end
+                os.dup2(nowhere.fileno(), self._stream.fileno())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -52,7 +52,7 @@ def _outcome(job: Job, error: str | None) -> Ended:
         return Ended(job, RUNNING, "another process is at it")
     if now == INTERRUPTED:
         ended = "its process ended; the same command goes on from its checkpoint"
-        return Ended(job, INTERRUPTED, last or error or ended)
+        return Ended(job, INTERRUPTED, error or last or ended)
     return Ended(job, FAILED, error) if error and now == DONE else Ended(job, now, last)
 
 

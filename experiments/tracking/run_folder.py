@@ -129,5 +129,8 @@ class RunFolder(RunPaths):
 
     def _go_on(self, earlier: Mapping[str, Any]) -> None:
         self.resumed = True
-        self._started = str(earlier["started"])
-        self._earlier_seconds = float(earlier["seconds"])
+        try:
+            self._started, self._earlier_seconds = str(earlier["started"]), float(earlier["seconds"])
+        except (KeyError, TypeError, ValueError) as error:
+            fault = "is damaged: it lacks when the run started, or the seconds that it took"
+            raise FolderError(f"{self.status} {fault}; choose another hydra.run.dir") from error

@@ -47,7 +47,7 @@ def is_alive(path: str | Path) -> bool:
     probe = FileLock(lock, timeout=0)
     try:
         probe.acquire()
-    except (Timeout, PermissionError):  # what may not be locked here cannot be continued here either
+    except (Timeout, OSError):  # what may not be locked here cannot be continued here either
         return True
     probe.release()
     return False

@@ -1,5 +1,6 @@
-"""A cut-off run whose log or checkpoints are no longer as it left them: refused in words, or gone on with whole."""
+"""A cut-off run whose files are no longer as it left them: refused in words, or gone on with whole."""
 
+import json
 import shutil
 import signal
 
@@ -90,6 +91,80 @@ def test_a_log_that_is_not_the_checkpoints_is_refused_and_goes_on_once_it_is_bac
         path.rmdir()
     path.write_bytes(content)
     assert_goes_on(cut_off, whole)
+
+
+def replaced_by_a_folder(path):
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+def changed(**more):
+    return lambda path: path.write_text(json.dumps({**read(path), **more}))
+
+
+# What happens to another file of a cut-off run, and what the same command says then.
+OTHERS = {
+    ".lock": (replaced_by_a_folder, 2, "cannot be made or locked (Is a directory)"),
+    "status.json": (lambda path: path.write_text("{"), 2, "status.json is not valid JSON"),
+    "status.json without": (changed(seconds=None), 2, "status.json is damaged: it lacks when the run started"),
+    "status.json odd": (changed(seconds="long"), 2, "status.json is damaged: it lacks when the run started"),
+    ".status.json.tmp": (replaced_by_a_folder, 2, "cannot be used (Is a directory)"),
+    "config.yaml": (replaced_by_a_folder, 1, "config.yaml cannot be written (Is a directory)"),
+    "env.json": (replaced_by_a_folder, 1, "env.json.tmp cannot be written (Is a directory)"),
+    "result.json": (replaced_by_a_folder, 1, "result.json.tmp cannot be written (Is a directory)"),
+    "train.log": (replaced_by_a_folder, 0, ""),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_files_of_a_cut_off_run_may_be_anything(cut_off, whole, name):
+    """Said in words; the run goes on once they are as they were."""
+    damage, code, words = OTHERS[name]
+    path = cut_off / name.split()[0]
+    content = path.read_bytes() if path.exists() else None
+    damage(path)
+    answer = command(*OWN, cwd=cut_off.parent)
+    assert answer.code == code, answer.err
+    assert words in " ".join(answer.err.split())
+    if code:
+        if path.is_dir():
+            path.rmdir()
+        if content is not None:
+            path.write_bytes(content)
+        assert command(*OWN, cwd=cut_off.parent).code == 0
+    for file in ("metrics.jsonl", "result.json"):
+        assert (cut_off / file).read_bytes() == (whole / file).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [".lock", "status.json odd", ".status.json.tmp"])
+def test_a_sweep_tells_what_keeps_a_job_from_going_on(tmp_path, monkeypatch, name):
+    """And not how the job was cut off before."""
+    arguments = ("-m", *OWN[:-1], "seed=0,1", "hydra.sweep.dir=sweep")
+    with monkeypatch.context() as patch:
+        stopping(patch, STOPPED, signal.SIGTERM)
+        assert command(*arguments, cwd=tmp_path).code == 143
+    (status,) = tmp_path.rglob("status.json")
+    OTHERS[name][0](status.parent / name.split()[0])
+    answer = command(*arguments, cwd=tmp_path)
+    assert answer.code == 1
+    said = " ".join((answer.err + answer.out).split())
+    assert OTHERS[name][2].split(":")[0] in said
+    assert "1 DONE" in said
+
+
+@pytest.mark.slow
+def test_a_lock_that_has_become_a_folder_keeps_no_other_run_from_starting(tmp_path, monkeypatch):
+    """A new run looks at those of the same configuration that were cut off."""
+    with monkeypatch.context() as patch:
+        stopping(patch, STOPPED, signal.SIGTERM)
+        assert command(*OWN[:-1], cwd=tmp_path).code == 143
+    (lock,) = tmp_path.rglob(".lock")
+    replaced_by_a_folder(lock)
+    answer = command(*OWN[:-1], cwd=tmp_path)
+    assert answer.code == 0
+    assert "continuing" not in answer.out
 
 
 @pytest.mark.slow
