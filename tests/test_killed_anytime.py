@@ -19,8 +19,8 @@ KINDS = {
     "noise": ("strategy=rewrite", "optimizer.warmup_steps=100"),
     "annealing": ("strategy=smooth", "optimizer=adam", "optimizer.schedule=cosine"),
     "learned": ("strategy=ste", "component.range=learned_step", "optimizer=adamw"),
-    "gumbel": ("strategy=gumbel", "component=hard_gate"),
-    "perturbed": ("strategy=perturbed", "component=k_winners"),
+    "gumbel": ("strategy=gumbel", "component=hard_gate", "optimizer.lr=0.01"),
+    "perturbed": ("strategy=perturbed", "component=k_winners", "optimizer.lr=0.001"),
 }
 # How many times each kind is stopped: 2 of one kind always, 25 and more over all at night.
 LOOPS = [
