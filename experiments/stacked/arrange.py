@@ -1,7 +1,8 @@
 """Which jobs train together, and by which engine: decided from their configurations alone, so that resuming agrees.
 
 The estimate counts a training step's fixed cost, which a stack pays once instead of once a run, and its arithmetic,
-which it does not save. Milliseconds on one core of a 2026 server; only their ratios matter.
+which it does not save. Milliseconds on one core of a 2026 server, of which only the ratios matter;
+`benchmarks/engines.py` prints what they are on the machine at hand.
 """
 
 from __future__ import annotations
