@@ -56,7 +56,20 @@ class Task:
     def __call__(self, config: DictConfig) -> float | dict[Path, str] | None:
         """Runs a job; the objective to minimise, 1 - best validation accuracy, or of a unit its jobs' errors."""
         self.begun = True
+        if "question" in config:
+            return self._ask(config)
         return self._job(config) if HydraConfig.get().mode == RunMode.MULTIRUN else self._single(config)
+
+    def _ask(self, config: DictConfig) -> None:
+        """A preset that asks the oracles instead of training."""
+        from experiments.oracles.presets import ask
+
+        if HydraConfig.get().mode == RunMode.MULTIRUN:
+            raise JobFailed("a question is asked once: leave -m away")
+        try:
+            ask(config.question, Path(HydraConfig.get().runtime.output_dir), config.dry_run)
+        except UserError as error:
+            self.refused = error
 
     def _single(self, config: DictConfig) -> float | None:
         from experiments.run import run

@@ -57,6 +57,7 @@ def options_in_conf(group):
 
 OPTIONS = [(group, stem) for group in GROUPS for stem in options_in_conf(group)]
 PRESETS = [(group, path.stem) for group in ("experiment", "debug") for path in sorted((CONF / group).iterdir())]
+ASKING = [stem for group, stem in PRESETS if "question" in yaml.safe_load((CONF / group / f"{stem}.yaml").read_text())]
 
 
 def test_it_is_a_group_or_a_preset():
@@ -111,7 +112,7 @@ def jobs(overrides):
     return [list(job) for job in itertools.product(*swept)]
 
 
-@pytest.mark.parametrize(("group", "stem"), PRESETS)
+@pytest.mark.parametrize(("group", "stem"), [preset for preset in PRESETS if preset[1] not in ASKING])
 def test_every_job_of_every_preset_can_run(group, stem):
     """Composed, checked against the code, and the model made; a preset that changes nothing has no use."""
     preset = f"{group}={stem}"
@@ -126,6 +127,16 @@ def test_every_job_of_every_preset_can_run(group, stem):
         assert choices.plain != plain
         count += 1
     assert count >= max(1, len(params) - 1)
+
+
+@pytest.mark.parametrize("stem", ASKING)
+def test_a_preset_that_asks_has_a_module_of_its_name(stem):
+    """And an output folder of its own; it trains nothing."""
+    assert compose(f"experiment={stem}").question == stem
+    text = (CONF / "experiment" / f"{stem}.yaml").read_text()
+    assert text.startswith("# @package _global_\n# ")
+    assert yaml.safe_load(text)["hydra"]["run"]["dir"] == f"runs/questions/{stem}"
+    assert callable(importlib.import_module(f"experiments.oracles.questions.{stem}").answer)
 
 
 def test_every_option_can_be_chosen():

@@ -257,38 +257,6 @@ def test_proximal_is_the_published_map_with_the_derivative_of_the_latent(rho: fl
     assert torch.equal(slope, (x.abs() <= 1).double())
 
 
-TABLE = {  # Hooper & Shekhovtsov 2026: squared bias and variance, after rescaling, by (dim, seed)
-    (4, 0): ((0.2781, 0.7724), (0.0, 13.786), (0.03601, 4.3759)),
-    (4, 1): ((0.08107, 0.2701), (0.0, 1.5338), (0.009086, 1.7646)),
-    (4, 2): ((0.1150, 0.2836), (0.0, 5.3287), (0.01433, 3.5506)),
-    (8, 0): ((2.745, 17.852), (0.0, 77.528), (0.06006, 80.16)),
-    (8, 1): ((1.816, 13.738), (0.0, 53.071), (0.04413, 60.908)),
-    (8, 2): ((0.2593, 2.3854), (0.0, 48.50), (0.04751, 46.632)),
-}
-
-
-@pytest.mark.parametrize(("dim", "seed"), TABLE)
-def test_the_published_table_of_one_categorical(dim: int, seed: int) -> None:
-    """Our strategies' derivative for each choice, enumerated by its probability."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        q, b, theta = (torch.randn(shape).double() for shape in ((dim, dim), (dim,), (dim,)))
-    f = lambda z: (z @ q.T).square().sum(-1) + z @ b  # noqa: E731
-    noise = torch.full((dim, dim), 0.5, dtype=torch.float64) + torch.diag(torch.full((dim,), 0.5 - 1e-15).double())
-    truth, p = exact(f, theta), theta.softmax(-1)
-    for strategy, published in zip((Sampled(), ZGR(), ReinMax(temperature=1.3003003)), TABLE[dim, seed], strict=True):
-        rows = theta.expand(dim, dim).clone().requires_grad_()
-        y = strategy(ArgMax(), rows, noise=noise)
-        assert torch.equal(y, vertices(dim))
-        (g,) = torch.autograd.grad(f(y).sum(), rows)
-        mean = p @ g
-        scale = truth.norm() / mean.norm()
-        bias = (scale * mean - truth).square().sum().item()
-        variance = (scale**2 * (p @ (g - mean).square().sum(-1))).item()
-        assert bias == pytest.approx(published[0], rel=5e-4, abs=1e-9), strategy
-        assert variance == pytest.approx(published[1], rel=5e-4), strategy
-
-
 def test_what_has_no_second_derivative_refuses_it() -> None:
     x = THETA.clone().requires_grad_()
     noise = uniform(THETA)

@@ -43,10 +43,10 @@ class BinaryNetwork:
         return (p * losses.T).sum(-1).mean()
 
     def loss(self, act: Act, rows: Tensor, _: torch.Generator) -> Tensor:
-        """The loss of one draw of the hidden units a row of weights."""
+        """The loss of one draw of the hidden units, for each row of weights and each sample."""
         logits = self.x @ rows.view(len(rows), -1, len(self.readout))
         scores = F.log_softmax(act(logits) @ self.readout, -1)
-        return -scores[:, torch.arange(len(self.y)), self.y].mean(-1)
+        return -scores[:, torch.arange(len(self.y)), self.y]
 
 
 def network(d: int = 16, units: int = 8, classes: int = 4, samples: int = 64, seed: int = 10) -> BinaryNetwork:

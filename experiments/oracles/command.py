@@ -1,4 +1,4 @@
-"""`python -m experiments.oracles`: the table."""
+"""`python -m experiments.oracles`: the table; with `findings`, the page of answers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import json
 import sys
 from pathlib import Path
 
-from experiments.oracles import figures, words
+from experiments.oracles import figures, findings, words
 from experiments.oracles.setting import Setting
 from experiments.oracles.table import all_settings, rows
+
+PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the table; the exit code, 2 for a command that is wrong."""
     options = _parser().parse_args(arguments)
+    if options.what == "findings":
+        findings.write(PAGE, options.keep)
+        return 0
     chosen = [s for s in all_settings() if options.setting is None or options.setting in s.name]
     if not chosen:
         names = ", ".join(s.name for s in all_settings())
@@ -47,6 +52,10 @@ def _table(chosen: list[Setting], out: Path, draws: int | None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m experiments.oracles", description="Strategies against exact gradients.")
+    parser.add_argument("what", nargs="?", choices=("table", "findings"), default="table", help="default: table")
+    parser.add_argument(
+        "--keep", action="store_true", help="findings: ask nothing, take the answers of runs/questions/"
+    )
     parser.add_argument("--setting", help="only settings with this in their name")
     parser.add_argument("--draws", type=int, help="samples a setting (default: the setting's own)")
     parser.add_argument("--out", type=Path, default=Path("runs/oracles"), help="folder that is written to")

@@ -39,19 +39,21 @@ class DeepBinary:
         return (p * value.T).sum(-1).mean()
 
     def loss(self, act: Act, rows: Tensor, _: torch.Generator) -> Tensor:
-        """The loss of one draw of all units a row."""
+        """The loss of one draw of all units, for each row of weights and each sample."""
         h = act(self.x @ rows.view(len(rows), self.x.shape[1], -1))
         for weight in self.weights:
             h = act((h - 0.5) @ weight)
         scores = F.log_softmax((h - 0.5) @ self.readout, -1)
-        return -scores[:, torch.arange(len(self.y)), self.y].mean(-1)
+        return -scores[:, torch.arange(len(self.y)), self.y]
 
 
-def network(depth: int, units: int = 6, d: int = 8, classes: int = 3, samples: int = 24) -> DeepBinary:
-    """A random net; nets of different depth share data and readout."""
-    y = torch.randint(classes, (samples,), generator=stream(20))
-    weights = [normal((units, units), 30 + layer) for layer in range(2, depth + 1)]
-    return DeepBinary(normal((samples, d), 21), y, weights, 2 * normal((units, classes), 22))
+def network(
+    depth: int, units: int = 6, d: int = 8, classes: int = 3, samples: int = 24, spread: float = 1.0, seed: int = 20
+) -> DeepBinary:
+    """A random net, its hidden weights of standard deviation `spread`; depths of a seed share data and readout."""
+    y = torch.randint(classes, (samples,), generator=stream(seed))
+    weights = [spread * normal((units, units), seed + 10 + layer) for layer in range(2, depth + 1)]
+    return DeepBinary(normal((samples, d), seed + 1), y, weights, 2 * normal((units, classes), seed + 2))
 
 
 def settings() -> list[Setting]:

@@ -24,7 +24,15 @@ SHOWN = {  # contender: its name in the papers
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """Four panels into an SVG and a PNG."""
+    """The figure as an SVG and a PNG."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure = overview(rows)
+    for suffix in (".svg", ".png"):
+        figure.savefig(path.with_suffix(suffix), dpi=150)
+
+
+def overview(rows: Sequence[Row]) -> Any:
+    """Four panels, matplotlib's figure."""
     with style() as figure_class:
         figure = figure_class(figsize=(9, 6.4))
         axes = figure.subplots(2, 2).flatten()
@@ -34,11 +42,9 @@ def write(rows: Sequence[Row], path: Path) -> None:
         _against_depth(axes[2], deep, "scale", "best scale", log=True)
         _against_depth(axes[3], deep, "sample_cosine", "mean cosine of one sample")
         handles, labels = axes[1].get_legend_handles_labels()
-        figure.subplots_adjust(left=0.08, right=0.98, top=0.95, bottom=0.17, hspace=0.35, wspace=0.25)
+        figure.subplots_adjust(left=0.09, right=0.98, top=0.95, bottom=0.17, hspace=0.35, wspace=0.25)
         figure.legend(handles, labels, loc="lower center", ncols=4)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for suffix in (".svg", ".png"):
-            figure.savefig(path.with_suffix(suffix), dpi=150)
+    return figure
 
 
 def _looks(name: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def sample(contender: Contender, setting: Setting, seed: int = 0, draws: int | N
     start = time.perf_counter()
     with torch.autograd.graph.saved_tensors_hooks(lambda x: _noted(x, saved), lambda x: x):
         loss = _loss(act, layer, setting, rows, seed, strategy is None)
-        (gradients,) = torch.autograd.grad(loss.sum(), rows, allow_unused=True)
+        (gradients,) = torch.autograd.grad(loss.sum() / (loss.numel() / count), rows, allow_unused=True)
     seconds = time.perf_counter() - start
     if gradients is None:
         gradients = torch.zeros_like(rows)

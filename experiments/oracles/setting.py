@@ -29,7 +29,8 @@ class Setting:
     """truth = d/dx E[loss(hard(x + scale e))], e of law `kernel` (centred Gumbel for ops over a dim).
 
     `parameters` (n,) and `truth` (n,) are float64. `loss(act, rows, stream)` takes the op under a strategy, one copy of
-    the parameters a draw (draws, n) and a generator for data; it returns a loss a draw. The noise law and its scale
+    the parameters a draw (draws, n) and a generator for data; it returns a loss a draw, or one for each of its samples,
+    (draws, samples), whose mean is meant (the score function has a baseline for each). The noise law and its scale
     are the setting's: whatever a strategy assumes, it is scored against this truth. `noisy` is false where the data
     alone make the expectation smooth.
     """

@@ -46,10 +46,11 @@ def all_settings() -> list[Setting]:
 def rows(setting: Setting, draws: int | None = None) -> Iterator[Row]:
     """Every contender that applies, scored."""
     for contender in contenders(setting):
-        yield _row(contender, setting, draws)
+        yield scored(contender, setting, draws)
 
 
-def _row(contender: Contender, setting: Setting, draws: int | None) -> Row:
+def scored(contender: Contender, setting: Setting, draws: int | None = None) -> Row:
+    """One contender's row."""
     got = sample(contender, setting, draws=draws)
     count = len(got.gradients)
     result = score(got.gradients, setting.truth)

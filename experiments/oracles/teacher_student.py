@@ -112,6 +112,15 @@ class Problem:
         v = torch.linalg.solve(self.coupling, (ones - torch.eye(m, dtype=torch.float64)) @ self.v_star)
         return v, -self.w_star
 
+    def descend(self, slope: Slope, v: Tensor, w: Tensor, lr: float = 0.05, steps: int = 1000) -> tuple[Tensor, Tensor]:
+        """Loss and |w| before each step of gradient descent by df/dv and the expected gradient under a derivative."""
+        losses, lengths = [], []
+        for _ in range(steps):
+            losses.append(self.loss(v, w))
+            lengths.append(w.norm())
+            v, w = v - lr * self.gradient_v(v, w), w - lr * self.mean(slope, v, w)
+        return torch.stack(losses), torch.stack(lengths)
+
 
 def problem() -> Problem:
     """m = 4 units, n = 5 inputs."""

@@ -37,18 +37,16 @@ def loss_at(p: float, q: float) -> float:
     return float(p * (1 - C) ** q + (1 - p) * C**q)
 
 
-def train(
-    strategy: Strategy | None, steps: int = 8000, batch: int = 64, lr: float = 1e-3, seed: int = 0, last: int = 200
-) -> Tensor:
-    """The exact expected loss, mean of the last steps, for each power; Adam from logits in (-0.01, 0.01).
+def train(strategy: Strategy | None, steps: int = 8000, batch: int = 64, lr: float = 1e-3, seed: int = 0) -> Tensor:
+    """The exact expected loss after each step for each power, (steps, powers); Adam from (-0.01, 0.01).
 
     None is the score function with two samples a sum, the other being the baseline, so as many draws as a batch.
     """
     logits = 0.02 * torch.rand(len(POWERS), LATENTS, generator=stream(seed), dtype=torch.float64) - 0.01
     powers = torch.tensor(POWERS, dtype=torch.float64).view(-1, 1)
-    kept = torch.zeros(len(POWERS), dtype=torch.float64)
     parameter, optimizer = _optimizer(logits, lr)
     layer = HardLayer(Heaviside(), Sampled() if strategy is None else strategy)
+    found = []
     for step in range(steps):
         layer.noise_key, layer.draws = (seed, step, 0), 0
         bits = lambda count: layer(parameter.expand(count, -1, -1))  # noqa: E731
@@ -56,10 +54,14 @@ def train(
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        if step >= steps - last:
-            p = torch.sigmoid(parameter.detach())
-            kept += (p * (1 - C) ** powers + (1 - p) * C**powers).mean(1) / last
-    return kept
+        p = torch.sigmoid(parameter.detach())
+        found.append((p * (1 - C) ** powers + (1 - p) * C**powers).mean(1))
+    return torch.stack(found)
+
+
+def settled(losses: Tensor, last: int = 200) -> Tensor:
+    """The mean of the last steps."""
+    return losses[-last:].mean(0)
 
 
 def trace(strategy: Strategy, epochs: int = 50, steps: int = 200, batch: int = 8, seed: int = 0) -> Tensor:

@@ -25,7 +25,7 @@ once, divided by their number: it compares strategies within a setting.
 def markdown(setting: Setting, rows: Sequence[Row]) -> str:
     """One setting's section."""
     head = ["| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
-    lines = ["| " + " | ".join(_cells(row)) + " |" for row in rows]
+    lines = ["| " + " | ".join(cells(row)) + " |" for row in rows]
     count = rows[0].score.samples if rows else 0
     return "\n".join([f"## {setting.name}", "", f"Law: {setting.law}. {count} samples.", "", *head, *lines, ""])
 
@@ -44,9 +44,11 @@ def terminal(setting: Setting, rows: Sequence[Row]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _cells(row: Row) -> list[str]:
+def cells(row: Row) -> list[str]:
+    """The row under `HEAD`."""
     s = row.score
-    bias = f"{s.bias:.3g} ± {s.error:.2g}" + ("" if s.resolved else " (not resolved)")
+    error = s.error if s.error > 1e-12 else 0.0
+    bias = f"{s.bias:.3g} ± {error:.2g}" + ("" if s.resolved else " (not resolved)")
     return [
         row.contender, bias, f"{s.deviation:.3g}", _number(s.cosine, ".3f"), f"{s.sample_cosine:.3f}",
         _number(s.scale, ".3g"), f"{s.residual:.3g}", f"{s.descent:.3f}", f"{row.microseconds:.3g}",

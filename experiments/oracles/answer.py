@@ -1,0 +1,92 @@
+"""What a question's experiment measured, beside what was expected, and its files."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Check:
+    """One expectation, what was measured, whether it holds, and what is to be said if it does not."""
+
+    expected: str
+    measured: str
+    holds: bool
+    otherwise: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells, the first column a name."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Checks and tables, words on what they do not show, and the figure; `figure` is drawn, matplotlib's."""
+
+    checks: Sequence[Check]
+    tables: Sequence[Table] = ()
+    remarks: str = ""
+    figure: Any = field(default=None, compare=False)
+
+    def write(self, folder: Path) -> None:
+        """answer.json and, of a figure, figure.svg and figure.png."""
+        folder.mkdir(parents=True, exist_ok=True)
+        plain = {"checks": [asdict(c) for c in self.checks], "tables": [asdict(t) for t in self.tables]}
+        if self.figure is not None:
+            self.figure.savefig(folder / "figure.svg", metadata={"Date": None})
+            self.figure.savefig(folder / "figure.png", dpi=110)
+        (folder / "answer.json").write_text(
+            json.dumps({**plain, "remarks": self.remarks}, indent=1, ensure_ascii=False)
+        )
+
+
+def read(folder: Path) -> Answer:
+    """What `write` wrote, but for the figure; raises FileNotFoundError if nothing is there."""
+    plain = json.loads((folder / "answer.json").read_text())
+    checks = [Check(**check) for check in plain["checks"]]
+    return Answer(checks, [Table(**table) for table in plain["tables"]], plain["remarks"])
+
+
+def markdown(answer: Answer) -> str:
+    """Checks as a table, what is to be said where they do not hold, then the tables and remarks."""
+    lines = ["| expected | measured | |", "|---|---|---|"]
+    lines += [
+        f"| {c.expected} | {c.measured} | {'as expected' if c.holds else '**not as expected**'} |"
+        for c in answer.checks
+    ]
+    parts = ["\n".join(lines), *(c.otherwise for c in answer.checks if not c.holds and c.otherwise)]
+    for table in answer.tables:
+        head = ["| " + " | ".join(table.head) + " |", "|---|" + "---:|" * (len(table.head) - 1)]
+        rows = ["| " + " | ".join(row) + " |" for row in table.rows]
+        parts += [table.title, "\n".join([*head, *rows])]
+    return "\n\n".join([*parts, *filter(None, [answer.remarks])])
+
+
+def terminal(answer: Answer) -> str:
+    """For 80 columns: each check on lines of its own, then the tables."""
+    lines: list[str] = []
+    for check in answer.checks:
+        verdict = "as expected" if check.holds else "NOT as expected"
+        for label, text in (("expected", check.expected), ("measured", f"{check.measured}: {verdict}")):
+            lines += textwrap.wrap(f"{label}  {text}", 80, subsequent_indent=" " * 10)
+        lines += textwrap.wrap(check.otherwise, 80) if not check.holds else []
+    for table in answer.tables:
+        widths = [max(len(row[i]) for row in [table.head, *table.rows]) for i in range(len(table.head))]
+        lines += ["", *textwrap.wrap(table.title, 80)]
+        for row in [table.head, *table.rows]:
+            cells = [
+                row[0].ljust(widths[0]),
+                *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
+            ]
+            lines.append("  ".join(cells))
+    return "\n".join([*lines, *textwrap.wrap(answer.remarks, 80)])

@@ -1,0 +1,49 @@
+"""`python -m experiments.oracles findings`: docs/findings.md, made of the answers to all questions."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from experiments.oracles import answer
+from experiments.oracles.presets import FOLDER, Preset, ask, presets
+
+INTRODUCTION = """# Findings
+
+What exact gradients say. Made by `python -m experiments.oracles findings`, which asks each question below anew; one
+alone is asked by its own command. What was expected was written down before; what is not as expected is said to be so.
+These are small nets with a known truth, a few seeds: orders of magnitude and counterexamples, not a study of training.
+Bias and deviation are relative to the norm of the true gradient; the best scale is the factor that brings an
+estimator's mean nearest to the truth. The whole table, every strategy on every oracle: `python -m experiments.oracles`.
+"""
+
+
+def write(page: Path, keep: bool) -> None:
+    """Asks all questions, or with `keep` takes the answers that are there, and writes the page and its figures."""
+    found = presets()
+    parts = [INTRODUCTION]
+    for number, preset in enumerate(found, 1):
+        folder = FOLDER / preset.name
+        if not keep:
+            _say(f"[{'#' * (number - 1)}{'.' * (len(found) - number + 1)}] {number}/{len(found)} {preset.name}")
+            ask(preset.name, folder)
+        parts.append(_section(preset, folder, page))
+    page.write_text("\n\n".join(part.strip() for part in parts) + "\n")
+    print(f"written: {page}")
+
+
+def _section(preset: Preset, folder: Path, page: Path) -> str:
+    title, _, rest = preset.question.partition("? ")
+    command = f"`python train.py experiment={preset.name}`"
+    text = [f"## {title.rstrip('?')}?", " ".join(filter(None, [rest, command])), f"Expected: {preset.expected}"]
+    if not (folder / "answer.json").is_file():
+        return "\n\n".join([*text, "Not asked yet."])
+    figures = page.parent / page.stem
+    figures.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(folder / "figure.svg", figures / f"{preset.name}.svg")
+    return "\n\n".join([*text, answer.markdown(answer.read(folder)), f"![{title}?]({page.stem}/{preset.name}.svg)"])
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

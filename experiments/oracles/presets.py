@@ -1,0 +1,62 @@
+"""Presets of conf/experiment/ that ask a question of the oracles: `python train.py experiment=NAME`.
+
+Such a preset has the key `question`, the name of a module of `experiments.oracles.questions`; its header, comment
+lines, holds the question and, from "Expected: " on, what was expected before it was measured.
+"""
+
+from __future__ import annotations
+
+import importlib
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from experiments.config import ConfigError
+from experiments.oracles import answer
+from experiments.oracles.answer import Answer
+
+EXPERIMENTS = Path(__file__).parents[2] / "conf" / "experiment"
+FOLDER = Path("runs/questions")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A preset's name and header."""
+
+    name: str
+    question: str
+    expected: str
+
+
+def presets() -> list[Preset]:
+    """All that ask a question, in the order of their names."""
+    found = []
+    for path in sorted(EXPERIMENTS.glob("*.yaml")):
+        text = path.read_text()
+        if "question" in (yaml.safe_load(text) or {}):
+            found.append(_preset(path.stem, text))
+    return found
+
+
+def _preset(name: str, text: str) -> Preset:
+    header = " ".join(line.removeprefix("# ") for line in text.splitlines()[1:] if line.startswith("# "))
+    question, mark, expected = header.partition(" Expected: ")
+    if not mark:
+        raise ValueError(f"the header of {name}.yaml has no 'Expected: '")
+    return Preset(name, question, expected)
+
+
+def ask(name: str, folder: Path, dry: bool = False) -> None:
+    """Measures, prints and writes, or only prints the question; raises ConfigError if there is no such question."""
+    known = {preset.name: preset for preset in presets()}
+    if name not in known:
+        raise ConfigError(f"no question {name!r}; there are: {', '.join(known)}")
+    print(f"{textwrap.fill(known[name].question, 80)}\n", flush=True)
+    if dry:
+        return
+    module = importlib.import_module(f"experiments.oracles.questions.{name}")
+    found: Answer = module.answer()
+    found.write(folder)
+    print(f"{answer.terminal(found)}\n\nwritten: {folder}", flush=True)

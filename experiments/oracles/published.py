@@ -1,0 +1,24 @@
+"""Numbers that others have published and shipped, to be met (Hooper & Shekhovtsov 2026, AISTATS)."""
+
+TAU = 1.3003003  # ReinMax's temperature
+CATEGORICAL = {  # squared bias and variance, after rescaling, by (dim, seed): straight-through, ZGR, ReinMax at TAU
+    (4, 0): ((0.2781, 0.7724), (0.0, 13.786), (0.03601, 4.3759)),
+    (4, 1): ((0.08107, 0.2701), (0.0, 1.5338), (0.009086, 1.7646)),
+    (4, 2): ((0.1150, 0.2836), (0.0, 5.3287), (0.01433, 3.5506)),
+    (8, 0): ((2.745, 17.852), (0.0, 77.528), (0.06006, 80.16)),
+    (8, 1): ((1.816, 13.738), (0.0, 53.071), (0.04413, 60.908)),
+    (8, 2): ((0.2593, 2.3854), (0.0, 48.50), (0.04751, 46.632)),
+}
+TRACES = {  # the toy's training loss for q = 1.5, 2, 3 in its first and its last epoch
+    "straight-through": ((0.2154, 0.1452, 0.0690), (0.2272, 0.1480, 0.0688)),
+    "ReinMax": ((0.2098, 0.1401, 0.0659), (0.0152, 0.0043, 0.0007)),
+}
+
+
+def met(measured: float, published: float) -> bool:
+    """To as many digits as are given, four or five, or fewer of a number in thousandths."""
+    return abs(measured - published) <= 0.6 * 10.0 ** -_decimals(published)
+
+
+def _decimals(published: float) -> int:
+    return max(1, len(f"{published:g}".partition(".")[2]))

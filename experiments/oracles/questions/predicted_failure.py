@@ -1,0 +1,73 @@
+"""Where straight-through stops on the toy, and where estimators that are right go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from experiments.compare.figures import style
+from experiments.compare.palette import COLOURS
+from experiments.oracles import toy
+from experiments.oracles.answer import Answer, Check, Table
+from surrogates.core import Strategy
+from surrogates.strategies.gumbel import Gumbel
+from surrogates.strategies.reinmax import ReinMax
+from surrogates.strategies.sampled import Sampled
+
+ARMS: dict[str, Strategy | None] = {
+    "straight-through": Sampled(),
+    "ST Gumbel-softmax": Gumbel(),
+    "ReinMax": ReinMax(),
+    "score function": None,
+}
+
+
+def answer() -> Answer:
+    """Four trainings of 8000 steps, all three powers at once."""
+    curves = {name: toy.train(strategy) for name, strategy in ARMS.items()}
+    ends = {name: toy.settled(curve).tolist() for name, curve in curves.items()}
+    wrong = [toy.loss_at(toy.stationary(q), q) for q in toy.POWERS]
+    best = [toy.loss_at(0, q) for q in toy.POWERS]
+    rows = [("predicted for straight-through", *_four(wrong)), ("optimum", *_four(best))]
+    rows += [(name, *_four(end)) for name, end in ends.items()]
+    near = {name: max(a - b for a, b in zip(ends[name], best, strict=True)) for name in ("score function", "ReinMax")}
+    off = max(abs(a - b) for a, b in zip(ends["straight-through"], wrong, strict=True))
+    stuck = min((a - b) / (w - b) for a, b, w in zip(ends["ST Gumbel-softmax"], best, wrong, strict=True))
+    checks = [
+        Check("straight-through stops where it is predicted, within 0.0005", f"at most {off:.1g} off", off < 5e-4),
+        *(
+            Check(f"{name} ends within 0.005 of the optimum", f"{gap:.4f} above it", gap < 5e-3)
+            for name, gap in near.items()
+        ),
+        Check(
+            "straight-through Gumbel-softmax at T = 1 stays near the wrong point",
+            f"at least {100 * stuck:.0f} % of the way from the optimum to it",
+            stuck > 0.5,
+        ),
+    ]
+    head = ("expected loss, mean of the last 200 steps", *(f"q = {q:g}" for q in toy.POWERS))
+    return Answer(
+        checks, [Table("8000 steps of Adam at 0.001, batch 64, one seed.", head, rows)], figure=_figure(curves)
+    )
+
+
+def _four(values: list[float]) -> list[str]:
+    return [f"{value:.4f}" for value in values]
+
+
+def _figure(curves: dict[str, Tensor]) -> Any:
+    with style() as figure_class:
+        figure = figure_class(figsize=(9, 3.2))
+        for i, (axes, q) in enumerate(zip(figure.subplots(1, 3), toy.POWERS, strict=True)):
+            for (name, curve), colour in zip(curves.items(), COLOURS, strict=False):
+                axes.plot(range(0, len(curve), 40), curve[::40, i], color=colour, label=name, linewidth=1.3)
+            axes.axhline(toy.loss_at(toy.stationary(q), q), color="#777777", linestyle=":", linewidth=1)
+            axes.axhline(toy.loss_at(0, q), color="#777777", linestyle="--", linewidth=1)
+            axes.set(title=f"q = {q:g}; dotted: predicted stop, dashed: optimum", xlabel="step")
+        axes.set_title(f"q = {q:g}")
+        figure.axes[1].set_title(f"q = {toy.POWERS[1]:g}")
+        figure.axes[0].set_ylabel("expected loss")
+        figure.subplots_adjust(left=0.07, right=0.99, top=0.9, bottom=0.28, wspace=0.25)
+        figure.legend(*axes.get_legend_handles_labels(), loc="lower center", ncols=4)
+    return figure

@@ -1,0 +1,71 @@
+"""Presets that ask the oracles: each has a module, is asked by one command, and findings are made of the answers."""
+
+import json
+import pkgutil
+
+import pytest
+
+from experiments.oracles import findings, presets, questions
+from experiments.oracles.answer import Answer, Check, Table, markdown, read, terminal
+from runs import command
+
+
+def test_presets_and_modules_are_the_same():
+    found = presets.presets()
+    assert {preset.name for preset in found} == {info.name for info in pkgutil.iter_modules(questions.__path__)}
+    assert len(found) >= 9
+    assert all("? " in preset.question and preset.expected for preset in found)
+
+
+def test_one_command_asks_and_the_answer_stands_beside_the_expectation(tmp_path):
+    said = command("experiment=ties", cwd=tmp_path)
+    assert said.code == 0, said.err
+    folder = tmp_path / "runs" / "questions" / "ties"
+    assert "How often is a maximum tied" in said.out
+    assert max(map(len, said.out.splitlines())) <= 80 + len(str(folder))
+    checks = json.loads((folder / "answer.json").read_text())["checks"]
+    assert [check["holds"] for check in checks[:2]] == [True, True]  # the third depends on torch's version
+    assert (folder / "figure.svg").stat().st_size < 200_000
+    assert (folder / "figure.png").stat().st_size < 200_000
+
+
+def test_a_question_that_there_is_none_of_and_a_dry_run(tmp_path):
+    wrong = command("experiment=ties", "question=nothing", cwd=tmp_path)
+    assert wrong.code == 2
+    assert "no question 'nothing'" in wrong.err
+    dry = command("experiment=ties", "dry_run=true", cwd=tmp_path)
+    assert dry.code == 0
+    assert not list(tmp_path.rglob("answer.json"))
+
+
+def test_an_answer_survives_its_file_and_says_what_is_not_as_expected(tmp_path):
+    checks = [Check("one", "1", True, "unsaid"), Check("two", "3", False, "Why.")]
+    made = Answer(checks, [Table("A table.", ["", "x"], [["row", "1"]])], "Words.")
+    made.write(tmp_path)
+    for text in (markdown(read(tmp_path)), terminal(read(tmp_path))):
+        assert "Why." in text
+        assert "unsaid" not in text
+        assert "Words." in text
+    assert "| two | 3 | **not as expected** |" in markdown(made)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_findings_are_made_of_the_answers(tmp_path, monkeypatch, keep):
+    asked = []
+
+    def ask(name, folder):
+        asked.append(name)
+        Answer([Check("a", f"measured in {name}", True)]).write(folder)
+        (folder / "figure.svg").write_text("<svg/>")
+
+    monkeypatch.setattr(findings, "FOLDER", tmp_path / "answers")
+    monkeypatch.setattr(findings, "ask", ask)
+    ask("ties", tmp_path / "answers" / "ties")
+    findings.write(tmp_path / "findings.md", keep)
+    page = (tmp_path / "findings.md").read_text()
+    for preset in presets.presets():
+        there = not keep or preset.name == "ties"
+        assert (f"measured in {preset.name}" in page) == there
+        assert (tmp_path / "findings" / f"{preset.name}.svg").is_file() == there
+    assert len(asked) == 1 + (0 if keep else len(presets.presets()))
+    assert ("Not asked yet." in page) == keep
