@@ -57,7 +57,8 @@ class Task:
         """Runs a job; the objective to minimise, 1 - best validation accuracy, or of a unit its jobs' errors."""
         self.begun = True
         if "question" in config:
-            return self._ask(config)
+            self._ask(config)
+            return None
         return self._job(config) if HydraConfig.get().mode == RunMode.MULTIRUN else self._single(config)
 
     def _ask(self, config: DictConfig) -> None:

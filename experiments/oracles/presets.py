@@ -11,7 +11,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
+from omegaconf import OmegaConf
 
 from experiments.config import ConfigError
 from experiments.oracles import answer
@@ -34,9 +34,8 @@ def presets() -> list[Preset]:
     """All that ask a question, in the order of their names."""
     found = []
     for path in sorted(EXPERIMENTS.glob("*.yaml")):
-        text = path.read_text()
-        if "question" in (yaml.safe_load(text) or {}):
-            found.append(_preset(path.stem, text))
+        if "question" in OmegaConf.load(path):
+            found.append(_preset(path.stem, path.read_text()))
     return found
 
 

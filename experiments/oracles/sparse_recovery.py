@@ -34,7 +34,8 @@ class Problems:
     @cached_property
     def step(self) -> Tensor:
         """s of each trial, (trials, 1)."""
-        return torch.linalg.matrix_norm(self.a, 2).unsqueeze(-1) ** -2
+        size: Tensor = torch.linalg.matrix_norm(self.a, 2).unsqueeze(-1) ** -2
+        return size
 
     def slope(self, x: Tensor) -> Tensor:
         """A'(A x - y)."""
@@ -42,7 +43,7 @@ class Problems:
 
     def residual(self, x: Tensor) -> Tensor:
         """|A x - y| of each trial."""
-        return self._left(x).norm(dim=-1)
+        return torch.linalg.vector_norm(self._left(x), dim=-1)
 
     def fitted(self, support: Tensor) -> Tensor:
         """The least squares on supports (trials, n) of equal size."""

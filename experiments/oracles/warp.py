@@ -67,7 +67,10 @@ class Regression:
     def predicted(self, weights: Tensor) -> Tensor:
         """Of the samples."""
         first, second = weights[: self.d * self.units].view(self.d, self.units), weights[self.d * self.units :]
-        return torch.tanh(normal((self.samples, self.d), 80) @ first / self.d**0.5) @ second / self.units**0.5
+        outputs: Tensor = (
+            torch.tanh(normal((self.samples, self.d), 80) @ first / self.d**0.5) @ second / self.units**0.5
+        )
+        return outputs
 
     def gradient(self, w: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """The loss at the rounded weights, and its gradient by them."""
