@@ -6,6 +6,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from torch import Tensor, nn
+
+from experiments.diagnostics.diagnostics import Diagnostics
 from experiments.gradients import GradientRecord
 from experiments.tracking import checkpoint
 from experiments.tracking.metrics import MetricsLog, last_values, read_metrics
@@ -16,11 +19,14 @@ from experiments.tracking.tensorboard import CurveWriter
 
 
 class Record:
-    """The files of a claimed run folder; `step` is the last one that they hold."""
+    """The files of a claimed run folder; `step` is the last one that they hold, None for a run that begins."""
 
-    def __init__(self, folder: RunFolder, curves: CurveWriter, log: MetricsLog, step: int = 0) -> None:
-        self.folder, self.curves, self.log = folder, curves, log
-        self._logged_at = (time.monotonic(), step)
+    def __init__(
+        self, folder: RunFolder, curves: CurveWriter, log: MetricsLog, diagnostics: Diagnostics, step: int | None
+    ) -> None:
+        self.folder, self.curves, self.log, self.diagnostics = folder, curves, log, diagnostics
+        self.findings = _findings(folder, step) if diagnostics.kinds else None
+        self._logged_at = (time.monotonic(), step or 0)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Adds what was logged at a step."""
@@ -33,9 +39,17 @@ class Record:
         """Says what was first not finite, by a policy that goes on."""
         self.folder.say(f"note: {fault}; on_nonfinite={policy} goes on")
 
+    def diagnose(self, step: int, model: nn.Module, batch: tuple[Tensor, Tensor]) -> None:
+        """Measures a model after a step, on the batch of the next one."""
+        assert self.findings is not None
+        values = self.diagnostics.measure(model, batch, step)
+        self.findings.write(step, values)
+        self.curves.scalars(step, values)
+
     def save(self, state: Mapping[str, Any]) -> None:
         """Puts the curves on the disk, then the checkpoint from which they go on."""
-        self.log.sync()
+        for log in self._logs():
+            log.sync()
         self.curves.flush()
         own = {"config_hash": self.folder.config_hash, "log": self.log.mark()}
         checkpoint.save(self.folder.last_checkpoint, {**own, **state})
@@ -56,9 +70,20 @@ class Record:
             "skipped_steps": skipped,
         }
         write_json(self.folder.result, result)
+        if self.findings is not None:
+            self.folder.say(self.diagnostics.cost())
         return result
 
     def close(self, success: bool | None) -> None:
         """Closes the logs; None for a run that is to be resumed."""
         self.curves.close(success)
-        self.log.close()
+        for log in self._logs():
+            log.close()
+
+    def _logs(self) -> list[MetricsLog]:
+        return [self.log] if self.findings is None else [self.log, self.findings]
+
+
+def _findings(folder: RunFolder, step: int | None) -> MetricsLog:
+    """The log of diagnostics, which the run may not have had when it was cut off."""
+    return MetricsLog(folder.diagnostics, step if folder.diagnostics.exists() else None)

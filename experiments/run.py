@@ -15,11 +15,13 @@ from omegaconf import DictConfig
 from experiments.build import build_model, drop_unused_knobs, floating, prepare
 from experiments.config import GROUPS, NOT_HASHED, Choices, choose, config_hash
 from experiments.data import load as load_data
+from experiments.diagnostics.diagnostics import Diagnostics
 from experiments.hyperparameters import hyperparameters, option_name
 from experiments.interruption import Pruned
 from experiments.nonfinite import Diverged
 from experiments.record import Record
 from experiments.session import Session
+from experiments.settings import Settings
 from experiments.summary import closing_table
 from experiments.tracking import checkpoint
 from experiments.tracking.environment import environment
@@ -100,7 +102,7 @@ def _work(
     try:
         environ = environment(request.argv, settings.threads, settings.device, hashes)
         state = checkpoint.load_latest(folder.checkpoints) if folder.resumed else None
-        record = open_record(request, folder, plain, environ, state)
+        record = open_record(request, folder, plain, settings, environ, state)
         session = Session(trainer, record, request.watch)
         if state is None:
             calibrate(trainer.model, trainer.batch(1)[0])
@@ -171,6 +173,7 @@ def open_record(
     request: Request,
     folder: RunFolder,
     plain: dict[str, Any],
+    settings: Settings,
     environ: Mapping[str, Any],
     state: Mapping[str, Any] | None,
 ) -> Record:
@@ -185,7 +188,7 @@ def open_record(
     first = None if step is None else step + 1
     group = config_hash(plain, (*NOT_HASHED, "seed"))
     curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))
-    return Record(folder, curves, log, step or 0)
+    return Record(folder, curves, log, Diagnostics(settings), step)
 
 
 def record_missing(folder: Path, plain: dict[str, Any], reason: str) -> None:

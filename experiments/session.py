@@ -61,6 +61,8 @@ class Session:
             values |= self.validate(trainer.step, last)
         if values:
             self.record.write(trainer.step, values)
+        if self.record.diagnostics.due(trainer.step):
+            self.record.diagnose(trainer.step, trainer.model, trainer.batch(trainer.step + 1))
         if evaluates and time.monotonic() - self._saved_at > CHECKPOINT_SECONDS:
             self.save()
         return values

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 # How to go about a run or a sweep: neither its numbers nor its name depend on that.
-CONDUCT = ("resume", "retry", "overwrite", "on_error", "dry_run", "workers", "engine")
+LOOKING = ("diagnostics", "diagnostics_every")
+CONDUCT = ("resume", "retry", "overwrite", "on_error", "dry_run", "workers", "engine", *LOOKING)
+DIAGNOSTICS = ("truth", "rivals")
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,26 @@ class Settings:
     engine: Literal["auto", "single", "stacked", "compiled"] = "auto"  # other launchers stack only if told
     on_nonfinite: Literal["stop", "skip", "continue"] = "stop"  # a loss, gradient or parameter that is NaN or infinite
     overfit_batches: int | None = None  # train on the first batches only, again and again
+    diagnostics: str | list[str] | None = None  # truth, rivals or both: what the gradient is worth; slow
+    diagnostics_every: int = 500  # optimizer steps
     detect_anomaly: bool = False  # torch's anomaly detection: slow, names the forward line of a NaN gradient
 
     def __post_init__(self) -> None:
-        for name in ("max_steps", "batch_size", "log_every", "eval_every", "threads", "overfit_batches", "workers"):
+        counts = ("max_steps", "batch_size", "log_every", "eval_every", "threads", "overfit_batches", "workers")
+        for name in (*counts, "diagnostics_every"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
+        for kind in self.diagnosed:
+            if kind not in DIAGNOSTICS:
+                raise ValueError(f"diagnostics must be null, {', '.join(DIAGNOSTICS)} or a list of these, got {kind!r}")
         if self.threads > 1024:
             raise ValueError(f"threads must be at most 1024, got {self.threads}")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed must be between 0 and 2^63 - 1, got {self.seed}")
+
+    @property
+    def diagnosed(self) -> list[str]:
+        """The kinds of diagnostics that are asked for."""
+        asked = self.diagnostics or []
+        return [asked] if isinstance(asked, str) else asked

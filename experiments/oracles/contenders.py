@@ -34,7 +34,7 @@ def contenders(setting: Setting) -> list[Contender]:
     """
     found = []
     for stem, cls in members.strategies().items():
-        for name, strategy in _variants(stem, cls, setting.op):
+        for name, strategy in variants(stem, cls, setting.op):
             for suffix, fitted in _fitted(strategy, setting):
                 found.append(Contender(name + suffix, fitted))
                 if setting.noisy and not fitted.soft_forward and not fitted.noisy(setting.op):
@@ -44,7 +44,7 @@ def contenders(setting: Setting) -> list[Contender]:
     return found
 
 
-def _variants(stem: str, cls: type[Strategy], op: Op) -> Iterator[tuple[str, Strategy]]:
+def variants(stem: str, cls: type[Strategy], op: Op) -> Iterator[tuple[str, Strategy]]:
     """A strategy class with every combination of its named choices and of the forms of the op's readings."""
     hints = typing.get_type_hints(cls)
     choices: dict[str, list[str | None]] = {

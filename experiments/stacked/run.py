@@ -148,7 +148,8 @@ def _open(member: Member, environ: Mapping[str, Any], endings: dict[int, Ending]
     """Opens a member's files, or takes it out of the group where its log is not the one that it goes on from."""
     state = member.states[0] if member.states else None
     try:
-        member.record = open_record(member.request, member.folder, member.plain, environ, state)
+        settings = member.choices.settings
+        member.record = open_record(member.request, member.folder, member.plain, settings, environ, state)
     except LogChanged as error:
         endings[member.number] = _ended(member, error)
 

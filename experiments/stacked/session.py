@@ -73,8 +73,16 @@ class StackedSession:
             for r in self.alive:
                 self.records[r].write(trainer.step, values[r])
                 self._lines[r].update(trainer.step, values[r])
+        self._diagnose()
         if evaluates and time.monotonic() - self._saved_at > self._pause:
             self.save()
+
+    def _diagnose(self) -> None:
+        """Measures each replica that asks for it, as a model alone."""
+        trainer = self.trainer
+        for r in self.alive:
+            if self.records[r].diagnostics.due(trainer.step):
+                self.records[r].diagnose(trainer.step, trainer.annealed(r), trainer.own_batch(r, trainer.step + 1))
 
     def save(self) -> None:
         """Writes every replica's checkpoint; until all are there, the one before is the group's."""

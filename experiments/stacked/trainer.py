@@ -175,6 +175,15 @@ class StackedTrainer:
         key_noise(self.template, self.seeds[r], self.step)
         self.faults[r] = diagnosis(self.as_single(r), own, self.step, losses, gradient, weight, temperature)
 
+    def own_batch(self, r: int, step: int) -> tuple[Tensor, Tensor]:
+        """The samples of one replica."""
+        return self.data.train.batch(self.batches.runs[r][step - 1])
+
+    def annealed(self, r: int) -> nn.Module:
+        """The template as a replica is in this step of training."""
+        anneal(self.template, *shares_done(self.step, self.settings, self.batches.first))
+        return self.as_single(r)
+
     def as_single(self, r: int, state: dict[str, Tensor] | None = None) -> nn.Module:
         """The template with one replica's weights and buffers."""
         state = self.model.state_dict() if state is None else state

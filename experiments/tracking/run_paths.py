@@ -40,6 +40,11 @@ class RunPaths:
         return self.path / "metrics.jsonl"
 
     @property
+    def diagnostics(self) -> Path:
+        """What was found by `diagnostics`, at its own steps."""
+        return self.path / "diagnostics.jsonl"
+
+    @property
     def log(self) -> Path:
         """What the run said, and how it failed."""
         return self.path / "train.log"
@@ -72,7 +77,7 @@ class RunPaths:
     def written(self) -> Iterator[Path]:
         """The files there that this program writes, but for status and lock; the checkpoints come first."""
         yield from _present(self.checkpoints / name for name in (LAST, PREVIOUS, BEST))
-        yield from _present([self.metrics, self.result, self.env, self.config, self.log])
+        yield from _present([self.metrics, self.diagnostics, self.result, self.env, self.config, self.log])
         yield from _present(self.hydra / name for name in ("config.yaml", "overrides.yaml", "hydra.yaml"))
         yield from sorted(self.path.glob("events.out.tfevents.*"))
 

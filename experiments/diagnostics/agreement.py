@@ -1,0 +1,68 @@
+"""How well predicted numbers agree with measured ones: order, angle and scale."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+RESAMPLES = 1000
+FEWEST = 3  # pairs below which there is nothing to correlate
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Of predictions a and measurements f over directions; `low`, `high`: the cosine's bootstrap 95 % interval.
+
+    `cosine` = <a, f> / (|a| |f|), `scale` = <a, f> / <a, a>, the best factor for a; `spearman` is the correlation of
+    the ranks, ties at their mean rank.
+    """
+
+    spearman: float
+    cosine: float
+    low: float
+    high: float
+    scale: float
+
+    def tags(self) -> dict[str, float]:
+        """The numbers by name."""
+        names = {"cosine_low": self.low, "cosine_high": self.high, "scale": self.scale}
+        return {"spearman": self.spearman, "cosine": self.cosine, **names}
+
+
+def agreement(predicted: Tensor, measured: Tensor, seed: int) -> Agreement | None:
+    """Of vectors (m,); None where one of them is constant or not finite, or m is below FEWEST."""
+    both = torch.stack([predicted, measured])
+    if both.shape[1] < FEWEST or not both.isfinite().all() or (both == both[:, :1]).all(1).any():
+        return None
+    ranks = _ranks(both)
+    picks = torch.randint(both.shape[1], (RESAMPLES, both.shape[1]), generator=torch.Generator().manual_seed(seed))
+    cosines = cosine(*both[:, picks.to(both.device)])
+    low, high = torch.nanquantile(cosines, both.new_tensor([0.025, 0.975])).tolist()
+    return Agreement(
+        spearman=float(cosine(*(ranks - ranks.mean(1, keepdim=True)))),
+        cosine=float(cosine(*both)),
+        low=low,
+        high=high,
+        scale=scale(predicted, measured),
+    )
+
+
+def cosine(a: Tensor, b: Tensor) -> Tensor:
+    """<a, b> / (|a| |b|) over the last dim; NaN where one is 0."""
+    angle: Tensor = torch.linalg.vecdot(a, b) / (a.norm(dim=-1) * b.norm(dim=-1))
+    return angle
+
+
+def scale(a: Tensor, b: Tensor) -> float:
+    """<a, b> / <a, a>: the factor by which a comes nearest to b."""
+    square = float(a @ a)
+    return float(a @ b) / square if square else math.nan
+
+
+def _ranks(x: Tensor) -> Tensor:
+    """Ranks from 1 along the last dim of (k, m), equal numbers at the mean of theirs."""
+    own, others = x.unsqueeze(-1), x.unsqueeze(-2)
+    return ((others < own).sum(-1) + (others <= own).sum(-1) + 1).double() / 2

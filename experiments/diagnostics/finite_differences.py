@@ -1,0 +1,102 @@
+"""Wide-window finite differences of the hard loss against a strategy's gradient.
+
+(L(theta + h d) - L(theta - h d)) / 2h is exactly the derivative along d of the loss averaged over [-h, h] along d, for
+any L, so a window over which decisions flip gives a piecewise-constant loss a derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from experiments.diagnostics.agreement import agreement
+from experiments.diagnostics.point import Point
+from surrogates import hard_layers
+
+DIRECTIONS = 64  # of each kind
+FLIPS = (30, 300)  # hard outputs that must differ between the two ends of a window; one decision weighs less in 300
+NARROWEST, WIDEST = 1e-4, 1.0  # h in units of |theta|; the derivative of the hard loss itself, and as far as the origin
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Along one direction: h in units of |theta|, outputs that flipped, the predicted and the measured derivative."""
+
+    window: float
+    flips: int
+    predicted: float
+    measured: float
+
+
+def difference_tags(point: Point, gradient: Tensor) -> dict[str, float]:
+    """Agreement along random and along coordinate directions, by name; with the windows and flips behind it."""
+    values: dict[str, float] = {}
+    for kind, directions in (("random", _gaussian), ("coordinate", _coordinates)):
+        for needed in FLIPS if hard_layers(point.model) else (0,):
+            found = _differences(point, gradient, directions(point), needed)
+            values |= {f"{kind}/{needed}_flips/{name}": value for name, value in _summary(found, point).items()}
+    return values
+
+
+def _summary(found: list[Difference], point: Point) -> dict[str, float]:
+    values = {"directions": float(len(found))}
+    if found:
+        values["window"] = _median([one.window for one in found])
+        values["fewest_flips"] = float(min(one.flips for one in found))
+    pairs = point.theta.new_tensor([(one.predicted, one.measured) for one in found]).view(-1, 2)
+    agreed = agreement(pairs[:, 0], pairs[:, 1], point.step)
+    return values if agreed is None else values | agreed.tags()
+
+
+def _differences(point: Point, gradient: Tensor, directions: Iterator[Tensor], needed: int) -> list[Difference]:
+    """Those along which enough flips; the search begins at the median of the windows found."""
+    found: list[Difference] = []
+    for direction in directions:
+        window = _median([one.window for one in found]) if found else NARROWEST
+        one = _narrowest(point, gradient, direction, needed, window)
+        found += [] if one is None else [one]
+    return found
+
+
+def _narrowest(point: Point, gradient: Tensor, direction: Tensor, needed: int, window: float) -> Difference | None:
+    """In the first of `window`, twice that, ... in which enough flips; None where even the widest has too few."""
+    one = _difference(point, gradient, direction, window)
+    if one.flips < needed and _difference(point, gradient, direction, WIDEST).flips < needed:
+        return None
+    while one.flips < needed and window < WIDEST:
+        window = min(2 * window, WIDEST)
+        one = _difference(point, gradient, direction, window)
+    return one
+
+
+def _difference(point: Point, gradient: Tensor, direction: Tensor, window: float) -> Difference:
+    h = window * (float(point.theta.norm()) or 1.0)
+    up, down = point.hard(h * direction), point.hard(-h * direction)
+    return Difference(window, up.flips(down), float(gradient @ direction), (up.loss - down.loss) / (2 * h))
+
+
+def _gaussian(point: Point) -> Iterator[Tensor]:
+    """Unit vectors, uniform on the sphere; drawn on the CPU, the same on every device."""
+    generator = _generator(point)
+    for _ in range(DIRECTIONS):
+        drawn = torch.randn(len(point.theta), generator=generator, dtype=torch.float64).to(point.theta.device)
+        yield drawn / drawn.norm()
+
+
+def _coordinates(point: Point) -> Iterator[Tensor]:
+    """Coordinate vectors, drawn without repetition from all parameters."""
+    for index in torch.randperm(len(point.theta), generator=_generator(point))[:DIRECTIONS].tolist():
+        direction = torch.zeros_like(point.theta)
+        direction[index] = 1.0
+        yield direction
+
+
+def _generator(point: Point) -> torch.Generator:
+    return torch.Generator().manual_seed((point.seed * 1_000_003 + point.step) % 2**63)
+
+
+def _median(numbers: list[float]) -> float:
+    return sorted(numbers)[len(numbers) // 2]

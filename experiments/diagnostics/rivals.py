@@ -1,0 +1,97 @@
+"""The running strategy's gradient beside those of all others, on the same weights, batch and noise keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from experiments.diagnostics.agreement import cosine, scale
+from experiments.diagnostics.point import Point
+from experiments.oracles.contenders import OVER_TRAINING, variants
+from experiments.tracking.tags import tag
+from surrogates import hard_layers, members
+from surrogates.core import EmptyCell, Op, Strategy
+from surrogates.hard_layer import HardLayer
+from surrogates.kernels import KERNELS
+
+NOT_A_CHOICE = {*OVER_TRAINING, "temperature", "final_temperature", "kernel"}
+
+
+def rival_tags(point: Point, gradient: Tensor) -> dict[str, float]:
+    """For every rival with gradient r, the running one being g: cosine of r and g, and scale <r, g> / <r, r>.
+
+    `scale` is how many times the rival's gradient the running one is. A rival without a gradient has neither.
+    """
+    values: dict[str, float] = {}
+    for name, strategy in rivals(point):
+        with_strategy(point, strategy)
+        other = point.gradient()
+        angle, factor = float(cosine(other, gradient)), scale(other, gradient)
+        if angle == angle and factor == factor:
+            values |= {tag(name, "cosine"): angle, tag(name, "scale"): factor}
+    return values
+
+
+def rivals(point: Point) -> list[tuple[str, Strategy]]:
+    """Every strategy that applies to all hard layers, with every kernel and named choice, but for the running one.
+
+    At the running temperature where there is one and it is allowed; kernels at the interquartile range of the running
+    one.
+    """
+    layers = list(hard_layers(point.model).values())
+    if not layers:
+        return []
+    running = layers[0].acting
+    taken = _identity(running, [layer.op for layer in layers])
+    found = []
+    for stem, cls in members.strategies().items():
+        for name, strategy in variants(stem, cls, layers[0].op):
+            for suffix, fitted in _fitted(strategy, layers):
+                if _identity(fitted, [layer.op for layer in layers]) != taken:
+                    found.append(((name + suffix).replace(" ", "-"), fitted))
+    return found
+
+
+def _fitted(strategy: Strategy, layers: list[HardLayer]) -> Iterator[tuple[str, Strategy]]:
+    used = frozenset().union(*(strategy.uses(layer.op) for layer in layers))
+    for kernel in KERNELS if "kernel" in used else [None]:
+        fitted = strategy if kernel is None else replace(strategy, kernel=kernel)
+        try:
+            for layer in layers:
+                fitted.check(layer.op)
+        except EmptyCell:
+            continue
+        yield ("" if kernel is None else f" {kernel}"), _at_running_temperature(fitted, used, layers[0])
+
+
+def _at_running_temperature(strategy: Strategy, used: frozenset[str], layer: HardLayer) -> Strategy:
+    if "temperature" not in used or layer.temperature is None:
+        return strategy
+    T = float(layer.temperature)
+    running = layer.acting.kernel if "kernel" in layer.acting.uses(layer.op) else None
+    if running is not None and strategy.kernel is not None:
+        T *= KERNELS[running].interquartile_range / KERNELS[strategy.kernel].interquartile_range
+    try:
+        return replace(strategy, temperature=T)
+    except ValueError:  # outside the strategy's range
+        return strategy
+
+
+def _identity(strategy: Strategy, ops: list[Op]) -> tuple[Any, ...]:
+    """What makes a strategy another one on these ops, whatever its temperature."""
+    names = [field.name for field in fields(strategy) if field.name not in NOT_A_CHOICE]
+    choices = {name: getattr(strategy, name) for name in names}
+    uses_kernel = any("kernel" in strategy.uses(op) for op in ops)
+    return type(strategy), choices, strategy.kernel if uses_kernel else None
+
+
+def with_strategy(point: Point, strategy: Strategy) -> None:
+    """Puts a strategy, at its own temperature, into all hard layers of the copy."""
+    for layer in hard_layers(point.model).values():
+        layer.strategy, layer.acting, layer.clock = strategy, strategy.at(0.0), None
+        start = strategy.temperature_at(0.0) if "temperature" in strategy.uses(layer.op) else None
+        layer.temperature = None if start is None else torch.tensor(start, device=point.theta.device)
