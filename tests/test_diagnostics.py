@@ -91,7 +91,7 @@ def test_windows_flip_enough_and_the_difference_is_of_the_hard_loss():
         size = float(point.theta.norm())
         nn.utils.vector_to_parameters(point.theta + sign * found.window * size * direction, model.parameters())
         hook = model.blocks[0].component.sign.register_forward_hook(lambda m, i, output: outputs.append(output))
-        losses.append(float(nn.functional.cross_entropy(model(point.x), point.y)))
+        losses.append(nn.functional.cross_entropy(model(point.x), point.y).item())
         hook.remove()
     assert found.measured == pytest.approx((losses[0] - losses[1]) / (2 * found.window * size), rel=1e-9)
     assert found.flips == int((outputs[0] != outputs[1]).sum())

@@ -43,7 +43,8 @@ class Problems:
 
     def residual(self, x: Tensor) -> Tensor:
         """|A x - y| of each trial."""
-        return torch.linalg.vector_norm(self._left(x), dim=-1)
+        size: Tensor = torch.linalg.vector_norm(self._left(x), dim=-1)
+        return size
 
     def fitted(self, support: Tensor) -> Tensor:
         """The least squares on supports (trials, n) of equal size."""
