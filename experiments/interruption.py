@@ -21,21 +21,24 @@ class Pruned(Exception):
 
 
 class Stop:
-    """Whether a signal has asked for a stop; a second one does not wait for the step to end."""
+    """Whether a signal has asked for a stop; a second one does not wait for the step to end, unless `patient`."""
 
     signum: int | None = None
 
+    def __init__(self, patient: bool = False) -> None:
+        self.patient = patient
+
     def handle(self, signum: int, _: Any) -> None:
         """Takes note of a signal."""
-        if self.signum is not None:
+        if self.signum is not None and not self.patient:
             raise Interrupted(signum)
         self.signum = signum
 
 
 @contextmanager
-def stop_signals() -> Iterator[Stop]:
+def stop_signals(patient: bool = False) -> Iterator[Stop]:
     """Catches SIGINT and SIGTERM in a block of the main thread; elsewhere there is nothing to catch."""
-    stop = Stop()
+    stop = Stop(patient)
     try:
         before = {number: signal.signal(number, stop.handle) for number in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:

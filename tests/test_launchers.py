@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -11,8 +12,11 @@ import pytest
 from omegaconf import OmegaConf
 from test_cli import ENVIRONMENT, TRAIN, statuses
 
+from experiments.run import Request
+from experiments.sweep import conduct
+from experiments.sweep.unit_files import read_unit, unit_file, write_unit
 from experiments.sweep.workers import cores, fit_workers
-from runs import ROOT, read
+from runs import ROOT, command, compose, read
 
 EXTRAS = {"joblib": "joblib", "submitit_local": "submitit", "ray": "ray"}
 PATHS = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
@@ -135,6 +139,43 @@ def test_a_launcher_schedules_stacks(tmp_path, launcher):
     assert [result["engine"] for result in results] == ["stacked"] * 3
     assert len(list((tmp_path / "runs").rglob("worker.json"))) == 1  # one task for all six jobs
     assert len(set(statuses(tmp_path))) == 6
+
+
+def test_a_unit_crosses_as_a_file_and_is_the_same_there(tmp_path):
+    config = compose("optimizer.lr=1e-3", "strategy.temperature=.inf", "data.root='a b'")
+    files = {"overrides.yaml": OmegaConf.create(["seed=1"]), "config.yaml": config}
+    one = Request(config, tmp_path / "one", None, ["seed=1"], ["train.py", "-m"], True, ("data.root",), files)
+    file = unit_file(tmp_path / "units", str(one.folder))
+    assert read_unit(file) is None
+    write_unit(file, [None, one], True)
+    (empty, two), compiled = read_unit(file)
+    assert (empty, compiled) == (None, True)
+    for name in ("folder", "search", "overrides", "argv", "quiet"):
+        assert getattr(two, name) == getattr(one, name)
+    assert tuple(two.columns) == one.columns
+    assert {name: OmegaConf.to_yaml(content) for name, content in two.hydra_files.items()} == {
+        name: OmegaConf.to_yaml(content) for name, content in files.items()
+    }
+    assert OmegaConf.to_yaml(two.config, resolve=True) == OmegaConf.to_yaml(config, resolve=True)
+
+
+@pytest.mark.nightly
+def test_what_crosses_to_a_process_does_not_grow_with_the_jobs(tmp_path, monkeypatch):
+    installed("joblib")
+    sizes, launched = [], []
+
+    def launch(sweeper, jobs, errors):
+        sizes.append(len(pickle.dumps(sweeper.task_function)))
+        launched.append((len(jobs), len(list(sweeper.task_function.units.iterdir()))))
+        return []
+
+    monkeypatch.setattr(conduct, "_launch", launch)
+    for count in (2, 8):
+        own = ("strategy=ste,smooth", f"seed=range({count})", "hydra/launcher=joblib", "engine=stacked", "workers=1")
+        assert "NOT_STARTED" in command("-m", *own, f"hydra.sweep.dir=runs/{count}", cwd=tmp_path).out
+    assert launched == [(2, 2)] * 2
+    assert abs(sizes[1] - sizes[0]) < 10
+    assert not list(tmp_path.rglob(".units-*"))
 
 
 def test_no_extra_replaces_torch():

@@ -1,14 +1,17 @@
 """`hydra/launcher=stacked`: what trains together, what does not and why, and what each job leaves behind."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
+from experiments.interruption import Interrupted, stop_signals
 from experiments.stacked import arrange as arranging
 from experiments.stacked.arrange import arrange
 from experiments.stacked.trainer import StackedTrainer
@@ -153,6 +156,46 @@ def test_a_worker_that_dies_is_reported_and_the_other_does_the_rest(tmp_path):
     assert "code -9" in str(dead)
     assert others == [None] * 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2", "3"]
+
+
+def interrupt_twice(begun):
+    while not all(path.exists() for path in begun):
+        time.sleep(0.01)
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)
+
+
+def test_a_second_signal_does_not_wait_for_the_step_of_a_worker(tmp_path):
+    def unit(number):
+        with stop_signals():
+            (tmp_path / str(number)).touch()
+            time.sleep(60)
+
+    began = time.monotonic()
+    hand = threading.Thread(target=interrupt_twice, args=([tmp_path / "0", tmp_path / "1"],))
+    hand.start()
+    with pytest.raises(KeyboardInterrupt):
+        work(unit, [0, 1], 2)
+    hand.join()
+    assert time.monotonic() - began < 30
+    assert multiprocessing.active_children() == []
+
+
+def test_a_signal_while_workers_start_leaves_none_behind(monkeypatch):
+    process = multiprocessing.get_context("fork").Process
+    start = process.start
+
+    def start_and_stop(self):
+        start(self)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(process, "start", start_and_stop)
+    began = time.monotonic()
+    with pytest.raises(Interrupted):
+        work(lambda _: time.sleep(60), [0, 1], 2)
+    assert time.monotonic() - began < 30
+    assert multiprocessing.active_children() == []
 
 
 def test_the_jobs_of_a_worker_that_dies_are_reported_and_the_same_command_ends_them(tmp_path, monkeypatch):

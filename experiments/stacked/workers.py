@@ -44,8 +44,8 @@ class _Crew:
         self.pipes: dict[Any, Any] = {}
 
     def _start(self) -> None:
-        """Starts all of them; a signal meanwhile waits, so that none is started and forgotten."""
-        with stop_signals() as stop:
+        """Starts all of them; signals meanwhile wait, so that none is started and forgotten."""
+        with stop_signals(patient=True) as stop:
             for _ in range(self.workers):
                 receiving, sending = self.context.Pipe(duplex=False)
                 process = self.context.Process(target=self._labour, args=(sending, stop))
