@@ -132,9 +132,11 @@ def _train(members: Sequence[Member], places: int, compiled: bool) -> dict[int, 
             return endings
         session = _session(members, places, data, endings, compiled)
         session.train()
-        done = [member for member in members if member.number in session.results]
-        outcomes = together(lambda member: _done(member, session.results[member.number]), done)
-        endings.update(zip([member.number for member in done], outcomes, strict=True))
+
+        def done(member: Member) -> None:
+            endings[member.number] = _done(member, session.results[member.number])  # whatever becomes of the others
+
+        together(done, [member for member in members if member.number in session.results])
     except BaseException as error:
         for member in members:
             if member.number not in endings:
