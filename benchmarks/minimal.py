@@ -59,7 +59,8 @@ def _where(g: Tensor, c: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, 
 
 # Backward passes where the derivative is not 1 everywhere.
 BACKWARDS: dict[str, Backward] = {
-    "abs": lambda g, x: (g * torch.tanh(x / (2 * TEMPERATURE)),),
+    # tanh(x / (2 T)), which takes a CPU four times as long written so
+    "abs": lambda g, x: (g * (2 * torch.sigmoid(x / TEMPERATURE) - 1),),
     "compare": _threshold,
     "heaviside": lambda g, x: (0.5 * g * (x.abs() <= 1),),
     "lookup": _lookup,

@@ -7,7 +7,7 @@
   row has one row of n numbers, whose 0.1 ms of softmax is about what the calls around it cost;
 - bytes kept for backward.
 
-Usage: python benchmarks/ops.py [--threads 2] [--size 1000000] [--side 256] [--pairs 25] [--only floor,sort]
+Usage: python benchmarks/ops.py [--threads 2] [--size 1000000] [--side 256] [--pairs 25] [--only floor] [--part ste]
 """
 
 from __future__ import annotations
@@ -125,6 +125,8 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=256, help="n of the n x n softmax")
     parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of timings a row; 15 or more to judge a bound")
     parser.add_argument("--only", type=lambda stems: set(stems.split(",")), default=set(), help="stems of ops")
+    parts = {"ste": straight_through, "smooth": smooth, "sorts": sorting}
+    parser.add_argument("--part", choices=[*parts, "kept"], help="one kind of row instead of all")
     arguments = parser.parse_args()
     if unknown := arguments.only - set(ops()):
         parser.error(f"no op {', '.join(sorted(unknown))}; there are: {', '.join(ops())}")
@@ -132,9 +134,11 @@ def main() -> None:
     torch.manual_seed(0)
     size, side, pairs, only = arguments.size, arguments.side, arguments.pairs, arguments.only
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {size:,} float32, times in ms\n\n{HEADER}")
-    for rows in (straight_through(size, pairs, only), smooth(size, pairs, only), sorting(side, pairs, only)):
-        for ratio in rows:
+    for part, measure in parts.items():
+        for ratio in measure(side if part == "sorts" else size, pairs, only) if arguments.part in (None, part) else ():
             print(ratio.row(), flush=True)
+    if arguments.part not in (None, "kept"):
+        return
     print("\n| kept for backward, over the bytes of one input | |\n|---|---|")
     for name, share in kept(size, side, only):
         print(f"| {name} | {share:.2f} |", flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -17,12 +18,17 @@ Pass = Literal["value", "derivative"]
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-_passes: list[Pass] = []  # the pass of the straight-through block that is running; empty outside of one
+
+class _State(threading.local):
+    running: Pass | None = None  # torch.compile traces no ContextVar
+
+
+_state = _State()
 
 
 def running() -> Pass | None:
     """The pass of the block that is running, None outside of one."""
-    return _passes[-1] if _passes else None
+    return _state.running
 
 
 def straight_through(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -37,13 +43,12 @@ def straight_through(function: Callable[Arguments, Result]) -> Callable[Argument
 
     The result is a tensor, or tensors in tuples, lists and dicts; those that are not floating are the first pass's. A
     block inside a block belongs to the outer one. The function must do the same both times: no dropout, no statistics
-    that it updates. Works as a decorator, under torch.func and under torch.compile. Blocks of several threads at once
-    would see each other.
+    that it updates. Works as a decorator, under torch.func and under torch.compile. Each thread has its own.
     """
 
     @functools.wraps(function)
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        if _passes:
+        if running() is not None:
             return function(*args, **kwargs)
         with torch.no_grad(), _within("value"):
             value = function(*args, **kwargs)
@@ -63,8 +68,8 @@ def _joined(value: Any, carrier: Any) -> Any:
 
 @contextmanager
 def _within(name: Pass) -> Iterator[None]:
-    _passes.append(name)
+    _state.running = name
     try:
         yield
     finally:
-        _passes.pop()
+        _state.running = None

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from surrogates.known import dual
 
 
 def graft(value: Tensor, carrier: Tensor) -> Tensor:
@@ -29,6 +33,35 @@ def graft(value: Tensor, carrier: Tensor) -> Tensor:
         return value.detach() + difference.to(value.dtype)
     owned = value.detach().clone() if value.requires_grad else value  # a parameter must not be written through
     return _apply_graft(owned, carrier)
+
+
+@contextmanager
+def only_slopes(T: Tensor | float | None) -> Iterator[None]:
+    """A block whose result is a carrier of which `graft` reads the slope, and of its value only where it is infinite.
+
+    Curves in it, which must enter the result linearly, leave their values out. Not where T has a derivative itself, nor
+    under torch.compile, where what is not used is not computed.
+    """
+    if torch.compiler.is_compiling() or (isinstance(T, Tensor) and (T.requires_grad or dual(T))):
+        yield
+        return
+    _state.only_slopes = True
+    try:
+        yield
+    finally:
+        _state.only_slopes = False
+
+
+def slopes_only() -> bool:
+    """Whether the values of curves are left out here."""
+    return not torch.compiler.is_compiling() and _state.only_slopes
+
+
+class _State(threading.local):
+    only_slopes = False
+
+
+_state = _State()
 
 
 def applier(function: type[torch.autograd.Function]) -> Callable[..., Tensor]:

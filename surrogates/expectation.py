@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from surrogates.carriers import applier
+from surrogates.carriers import applier, slopes_only
 from surrogates.kernels import Kernel, Logistic, Normal
 from surrogates.known import readable
 
@@ -40,12 +40,25 @@ def tanh_stairs(x: Tensor, a: Tensor | float) -> Tensor:
     return n + (0.5 + torch.tanh(a * r) / (2 * end))
 
 
+def curve(x: Tensor, T: Tensor | float, value: Curve, slope: Curve) -> Tensor:
+    """value(x, T), with torch's own derivatives by x and T; where only slopes are read, `slope` instead of them."""
+    temperature = torch.as_tensor(T, dtype=x.dtype, device=x.device)
+    return _apply(x, temperature, _stand_in, slope) if slopes_only() else value(x, temperature)
+
+
 def evaluate(x: Tensor, T: Tensor | float, value: Curve, slope: Curve) -> Tensor:
-    """value(x, T), with the derivative slope(x, T) by x, computed when it is asked for; T is a constant."""
+    """value(x, T), with the derivative slope(x, T) by x, computed when it is asked for; T is a constant.
+
+    Where only slopes are read x itself stands in for the value: it costs nothing, and is infinite where x is.
+    """
     temperature = torch.as_tensor(T, dtype=x.dtype, device=x.device)
     if torch.compiler.is_compiling():  # the compiler fuses the sum and recomputes it by itself
         return value(x, temperature)
-    return _apply(x, temperature, value, slope)
+    return _apply(x, temperature, _stand_in if slopes_only() else partial(in_pieces, value), partial(in_pieces, slope))
+
+
+def _stand_in(x: Tensor, T: Tensor) -> Tensor:
+    return x.view_as(x)
 
 
 class _Recomputed(torch.autograd.Function):
@@ -53,7 +66,7 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, T: Tensor, value: Curve, slope: Curve) -> Tensor:
-        return in_pieces(value, x, T)
+        return value(x, T)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Curve, Curve], output: Tensor) -> None:
@@ -63,7 +76,7 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        return gradient * in_pieces(ctx.slope, *ctx.saved_tensors), None, None, None
+        return gradient * ctx.slope(*ctx.saved_tensors), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
@@ -11,8 +13,19 @@ def known_finite(*tensors: Tensor) -> bool:
     """Whether the tensors hold finite numbers only; False, too, where finding out would cost a graph or a wait.
 
     What is done for infinite entries is then left out: it changes no bit of the value and costs as much as the rest.
+    A sum is finite only if every entry is; where one of large numbers overflows, the answer is False as well.
     """
-    return all(_at_hand(tensor) and bool(tensor.detach().isfinite().all()) for tensor in tensors)
+    return all(_at_hand(tensor) and math.isfinite(tensor.detach().sum()) for tensor in tensors)
+
+
+def with_nan(value: Tensor, *x: Tensor) -> Tensor:
+    """The value, and NaN where one of the inputs is NaN, which comparisons and torch's sign do not keep."""
+    if known_finite(*x):
+        return value
+    missing = x[0].isnan()
+    for tensor in x[1:]:
+        missing = missing | tensor.isnan()
+    return value.masked_fill(missing, math.nan)
 
 
 def readable(T: Tensor | float) -> float | None:

@@ -1,15 +1,23 @@
 """Straight-through over a block: hard value, derivatives of the relaxed function."""
 
 import math
+import threading
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
 from products import generator, gradients
 from surrogates import HardLayer, straight_through
 from surrogates.block import running
+from surrogates.core import Op, Strategy
+from surrogates.kernels import Logistic
+from surrogates.ops.abs import Abs
 from surrogates.ops.argmax import ArgMax
+from surrogates.ops.maximum import Maximum
+from surrogates.ops.minimum import Minimum
 from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
@@ -20,6 +28,7 @@ from surrogates.strategies.subgradient import Subgradient
 
 torch.set_num_threads(1)
 T = 0.3
+LOGISTIC = (ReLU(), Abs(), Maximum(), Minimum())
 SMOOTH_CARRIER = StraightThrough(carrier="smooth", temperature=T)
 
 
@@ -133,3 +142,47 @@ def test_an_error_inside_leaves_no_block_open() -> None:
         broken(torch.zeros(1))
     assert running() is None
     assert broken.__name__ == "broken"
+
+
+def test_threads_do_not_see_each_others_blocks() -> None:
+    seen: list[object] = []
+
+    def function(x: Tensor) -> Tensor:
+        thread = threading.Thread(target=lambda: seen.append(running()))
+        thread.start()
+        thread.join()
+        seen.append(running())
+        return x
+
+    straight_through(function)(torch.ones(2))
+    assert seen == [None, "value", None, "derivative"]
+
+
+def test_only_a_block_computes_the_value_of_a_carrier(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside of one its slope is all that is read, and only when it is asked for."""
+    x = pairs()
+    expected = [gradients(partial(Smooth(), op, T=T), x[: op.inputs]) for op in LOGISTIC]
+    monkeypatch.setattr(Logistic, "ramp", lambda *_: pytest.fail("the value was computed"))
+    for op, slopes in zip(LOGISTIC, expected, strict=True):
+        ste = partial(StraightThrough(), op, T=T)
+        torch.testing.assert_close(gradients(ste, x[: op.inputs]), slopes)
+        with pytest.raises(pytest.fail.Exception, match="was computed"):
+            straight_through(ste)(*x[: op.inputs])
+
+
+@pytest.mark.parametrize("op", LOGISTIC, ids=lambda op: type(op).__name__)
+def test_a_temperature_with_a_derivative_keeps_it(op: Op) -> None:
+    x, temperature = pairs()[: op.inputs], torch.tensor(T, dtype=torch.float64)
+
+    def total(strategy: Strategy, t: Tensor) -> Tensor:
+        return strategy(op, *x, T=t).sum()
+
+    (expected,) = gradients(partial(total, Smooth()), [temperature])
+    assert expected != 0
+    ste = partial(total, SMOOTH_CARRIER)
+    torch.testing.assert_close(gradients(ste, [temperature])[0], expected)
+    tangent = torch.ones_like(temperature)
+    torch.testing.assert_close(torch.func.jvp(ste, (temperature,), (tangent,))[1], expected)
+    with dual_level():
+        got = unpack_dual(ste(make_dual(temperature, tangent))).tangent
+    torch.testing.assert_close(got, expected)

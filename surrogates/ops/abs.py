@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, rewriting
+from surrogates.expectation import curve
 from surrogates.kernels import KERNELS, Kernel
 
 
@@ -34,7 +35,10 @@ class Abs(Op):
         return self.smooth(x, KERNELS["logistic"], T)
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        return T * (kernel.ramp(x / T) + kernel.ramp(-x / T))
+        def mean(x: Tensor, T: Tensor) -> Tensor:
+            return T * (kernel.ramp(x / T) + kernel.ramp(-x / T))
+
+        return curve(x, T, mean, lambda x, T: 2 * kernel.cdf(x / T) - 1)
 
     @rewriting("exact")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from surrogates.core import rewriting
@@ -24,7 +25,7 @@ class Ceil(Floor):
     """
 
     def hard(self, x: Tensor) -> Tensor:
-        return -self._mirrored().hard(-x)
+        return torch.ceil(x) if self.step == 1.0 and not self.bounded else -self._mirrored().hard(-x)
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return -self._mirrored().smooth(-x, kernel, T)

@@ -1,6 +1,5 @@
 """The comparison of two tensors."""
 
-import math
 import operator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from surrogates.core import Op, flat
 from surrogates.kernels import Kernel
+from surrogates.known import known_finite, with_nan
 from surrogates.ops.heaviside import Heaviside
 
 RELATIONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq}
@@ -40,7 +40,7 @@ class Compare(Op):
 
     def hard(self, a: Tensor, b: Tensor) -> Tensor:
         holds: Tensor = RELATIONS[self.relation](a.detach(), b.detach())
-        return holds.to(torch.promote_types(a.dtype, b.dtype)).masked_fill(a.isnan() | b.isnan(), math.nan)
+        return with_nan(holds.to(torch.promote_types(a.dtype, b.dtype)), a, b)
 
     def subgradient(self, a: Tensor, b: Tensor, rule: str) -> Tensor:
         return flat(a) + flat(b)
@@ -57,5 +57,5 @@ class Compare(Op):
 
     def _gap(self, a: Tensor, b: Tensor) -> Tensor:
         """How far the relation is from changing, 0 if one of them is infinite."""
-        gap = torch.where(a.isinf() | b.isinf(), 0, a - b)
+        gap = a - b if known_finite(a, b) else torch.where(a.isinf() | b.isinf(), 0, a - b)
         return -gap if self.relation in ("<", "<=") else gap

@@ -59,6 +59,9 @@ class Floor(Op):
         return self.step
 
     def hard(self, x: Tensor) -> Tensor:
+        if self.step == 1.0:
+            point = torch.floor(x)
+            return torch.clamp(point, self.low, self.high) if self.bounded else point
         wide = torch.promote_types(x.dtype, torch.float32)
         if math.frexp(self.step)[0] == 0.5:  # dividing by a power of two is exact
             point = (torch.floor(x.to(wide) / self.step) * self.step).to(x.dtype)

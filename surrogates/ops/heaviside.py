@@ -8,6 +8,7 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, passing_between
 from surrogates.kernels import Kernel
+from surrogates.known import with_nan
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,10 @@ class Heaviside(Op):
             raise ValueError(f"zero must be finite, got {self.zero}")
 
     def hard(self, x: Tensor) -> Tensor:
-        step = torch.heaviside(x.detach(), torch.full((), self.zero, dtype=x.dtype, device=x.device))
-        return step.masked_fill(x != x, math.nan)
+        step = (x >= 0 if self.zero == 1.0 else x > 0).to(x.dtype)
+        if self.zero not in (0.0, 1.0):
+            step = torch.where(x == 0, self.zero, step)
+        return with_nan(step, x)
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return flat(x)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
 from surrogates.kernels import Kernel
+from surrogates.known import known_finite
 from surrogates.mixture import mixture, shares
 from surrogates.steps import Steps
 
@@ -47,8 +48,10 @@ class Lookup(Op):
             raise ValueError(f"dims must be a whole number of at least 1, got {self.dims}")
 
     def hard(self, x: Tensor, table: Tensor) -> Tensor:
-        missing = self._coordinates(x).isnan().any(-1) | table.isnan().any()
-        return self._entry(x, table).to(x.dtype).masked_fill(missing, math.nan)
+        entry = self._entry(x, table).to(x.dtype)
+        if known_finite(x, table):
+            return entry
+        return entry.masked_fill(self._coordinates(x).isnan().any(-1) | table.isnan().any(), math.nan)
 
     def subgradient(self, x: Tensor, table: Tensor, rule: str) -> Tensor:
         return self._entry(x, table) + self._coordinates(flat(x)).sum(-1)
@@ -106,7 +109,9 @@ class Lookup(Op):
 
 def _whole(place: Tensor, last: int) -> Tensor:
     """The floor as an index between 0 and `last`; NaN is 0."""
-    return place.detach().nan_to_num(nan=0.0, posinf=last, neginf=0.0).clamp(0, last).floor().long()
+    place = place.detach()
+    finite = place if known_finite(place) else place.nan_to_num(nan=0.0, posinf=last, neginf=0.0)
+    return finite.clamp(0, last).long()
 
 
 def _taken(table: Tensor, index: list[Tensor]) -> Tensor:
@@ -114,4 +119,4 @@ def _taken(table: Tensor, index: list[Tensor]) -> Tensor:
     at = index[0]
     for i, n in zip(index[1:], table.shape[1:], strict=True):
         at = at * n + i
-    return table.flatten()[at]
+    return table.flatten().index_select(0, at.flatten()).reshape(at.shape)

@@ -6,9 +6,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from surrogates.carriers import slopes_only
 from surrogates.core import Op, rewriting
-from surrogates.kernels import Kernel
+from surrogates.kernels import KERNELS, Kernel
+from surrogates.known import known_finite
 from surrogates.ops.maximum import Maximum, minus_distance
+from surrogates.ops.relu import ReLU
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,17 @@ class Minimum(Op):
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
     def hard(self, a: Tensor, b: Tensor) -> Tensor:
-        return -Maximum().hard(-a, -b)
+        return torch.minimum(a, b)
 
     def subgradient(self, a: Tensor, b: Tensor, rule: str) -> Tensor:
         return -Maximum().subgradient(-a, -b, rule)
 
     def proxy(self, a: Tensor, b: Tensor, T: Tensor | float) -> Tensor:
-        return -Maximum().proxy(-a, -b, T)
+        return self.smooth(a, b, KERNELS["logistic"], T)
 
     def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
+        if slopes_only() and known_finite(gap := a - b):
+            return a - ReLU().smooth(gap, kernel, T)
         first = a <= b
         bottom = torch.where(first, a, b)
         return bottom - T * kernel.ramp(minus_distance(b, a, first, bottom) / T)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, passing, rewriting
+from surrogates.expectation import curve
 from surrogates.kernels import KERNELS, Kernel
 
 
@@ -33,7 +34,7 @@ class ReLU(Op):
         return self.smooth(x, KERNELS["logistic"], T)
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        return T * kernel.ramp(x / T)
+        return curve(x, T, lambda x, T: T * kernel.ramp(x / T), lambda x, T: kernel.cdf(x / T))
 
     @rewriting("exact")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, passing_between
 from surrogates.kernels import Kernel
+from surrogates.known import with_nan
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Sign(Op):
         sign = torch.sign(x)
         if self.zero != 0.0:
             sign = torch.where(x == 0, self.zero, sign)
-        return sign.masked_fill(x != x, math.nan)
+        return with_nan(sign, x)
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return flat(x)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from surrogates.core import Op
 from surrogates.kernels import Kernel
+from surrogates.known import known_finite
 from surrogates.ops.heaviside import Heaviside
 
 
@@ -40,4 +41,6 @@ class Threshold(Op):
 
 def _excess(x: Tensor, t: Tensor) -> Tensor:
     """x - t, infinite where both are the same infinity."""
+    if known_finite(x, t):
+        return x - t
     return torch.where((x == t) & x.isinf(), math.inf, x - t)

@@ -1,15 +1,15 @@
 """The choice between two values by the sign of a third."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from surrogates.carriers import slopes_only
 from surrogates.core import Op, flat
 from surrogates.kernels import KERNELS, Kernel
-from surrogates.known import known_finite
+from surrogates.known import known_finite, with_nan
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,7 @@ class Where(Op):
     tempered_proxy: ClassVar[bool] = True
 
     def hard(self, c: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        missing = (c != c) | (a != a) | (b != b)
-        return torch.where(c >= 0, a, b).masked_fill(missing, math.nan)
+        return with_nan(torch.where(c >= 0, a, b), c, a, b)
 
     def subgradient(self, c: Tensor, a: Tensor, b: Tensor, rule: str) -> Tensor:
         return torch.where(c >= 0, a, b) + flat(c)
@@ -40,6 +39,8 @@ class Where(Op):
 
     def smooth(self, c: Tensor, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         if known_finite(c, a, b):
+            if slopes_only():  # this value would cancel where b is large
+                return b + kernel.cdf(c / T) * (a - b)
             return kernel.cdf(c / T) * a + kernel.cdf(-c / T) * b
         infinite = c.isinf() | a.isinf() | b.isinf()
         u, first, second = (torch.where(infinite, 0, x) for x in (c / T, a, b))  # 0 * inf would be NaN

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from surrogates.carriers import only_slopes
 from surrogates.core import EmptyCell, Op, detached, graft, in_float32, passing_between
 from surrogates.float32 import require_float32
 from surrogates.kernels import KernelName
@@ -45,7 +46,9 @@ class StraightThrough(Tempered):
             raise ValueError(f"power must be at least 1 and finite, got {self.power}")
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
-        return graft(op.hard(*detached(x)), self.relaxed(op, *x, T=T, noise=noise))
+        with only_slopes(T):
+            carrier = self.relaxed(op, *x, T=T, noise=noise)
+        return graft(op.hard(*detached(x)), carrier)
 
     def relaxed(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         if self.carrier == "identity":
