@@ -36,13 +36,13 @@ def graft(value: Tensor, carrier: Tensor) -> Tensor:
 
 
 @contextmanager
-def only_slopes(T: Tensor | float | None) -> Iterator[None]:
+def only_slopes(*x: Tensor, T: Tensor | float | None) -> Iterator[None]:
     """A block whose result is a carrier of which `graft` reads the slope, and of its value only where it is infinite.
 
-    Curves in it, which must enter the result linearly, leave their values out. Not where T has a derivative itself, nor
-    under torch.compile, where what is not used is not computed.
+    Curves in it, which must enter the result linearly (`Op.linear_in_curves`), leave their values out. Not where T has
+    a derivative itself, nor in forward mode, nor under torch.compile, where what is not used is not computed.
     """
-    if torch.compiler.is_compiling() or (isinstance(T, Tensor) and (T.requires_grad or dual(T))):
+    if torch.compiler.is_compiling() or dual(*x) or (isinstance(T, Tensor) and (T.requires_grad or dual(T))):
         yield
         return
     _state.only_slopes = True

@@ -35,7 +35,7 @@ def soft_sort_product(rows: Tensor, order: Tensor, T: Tensor | float, factor: Te
 
 
 def _by_torch(rows: Tensor, T: Tensor | float) -> bool:
-    return dual(rows) or (isinstance(T, Tensor) and (T.requires_grad or T.dim() > 0))
+    return not rows.numel() or dual(rows) or (isinstance(T, Tensor) and (T.requires_grad or T.dim() > 0))
 
 
 def _flattened(rows: Tensor, order: Tensor, T: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:

@@ -31,7 +31,7 @@ def width(kernel: Kernel, x: Tensor, T: Tensor | float, step: float, count: int,
     """How many steps are summed: all, or those that the kernel reaches, if these are fewer than `worth` of all."""
     temperature = readable(T)
     reach = kernel.reach[x.dtype == torch.float64]
-    if temperature is None or not math.isfinite(reach):
+    if temperature is None or not math.isfinite(reach * temperature):
         return count
     window = 2 * math.ceil(reach * temperature / step + 0.5)
     return window if window < worth * count else count

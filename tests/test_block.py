@@ -13,7 +13,7 @@ from products import generator, gradients
 from surrogates import HardLayer, straight_through
 from surrogates.block import running
 from surrogates.core import Op, Strategy
-from surrogates.kernels import Logistic
+from surrogates.kernels import Kernel, Logistic
 from surrogates.ops.abs import Abs
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.maximum import Maximum
@@ -186,3 +186,16 @@ def test_a_temperature_with_a_derivative_keeps_it(op: Op) -> None:
     with dual_level():
         got = unpack_dual(ste(make_dual(temperature, tangent))).tangent
     torch.testing.assert_close(got, expected)
+
+
+def test_a_carrier_that_is_not_linear_in_its_curves_is_computed_with_their_values() -> None:
+    class Squared(ReLU):
+        linear_in_curves = False
+
+        def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
+            return super().smooth(x, kernel, T) ** 2
+
+    x = pairs()[:1]
+    ste = gradients(partial(SMOOTH_CARRIER, Squared(), T=T), x)
+    torch.testing.assert_close(ste, gradients(partial(Smooth(), Squared(), T=T), x))
+    assert not torch.allclose(ste[0], gradients(partial(Smooth(), ReLU(), T=T), x)[0])

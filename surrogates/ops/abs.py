@@ -22,6 +22,7 @@ class Abs(Op):
 
     needs_mean: ClassVar[bool] = True
     tempered_proxy: ClassVar[bool] = True
+    linear_in_curves: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "left", "right")
 
     def hard(self, x: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ class Maximum(Op):
     needs_mean: ClassVar[bool] = True
     keeps_shape: ClassVar[bool] = False
     tempered_proxy: ClassVar[bool] = True
+    linear_in_curves: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
     def hard(self, a: Tensor, b: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ class Where(Op):
 
     keeps_shape: ClassVar[bool] = False
     tempered_proxy: ClassVar[bool] = True
+    linear_in_curves: ClassVar[bool] = True
 
     def hard(self, c: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return with_nan(torch.where(c >= 0, a, b), c, a, b)

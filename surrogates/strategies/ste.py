@@ -1,5 +1,6 @@
 """Straight-through."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -46,7 +47,7 @@ class StraightThrough(Tempered):
             raise ValueError(f"power must be at least 1 and finite, got {self.power}")
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
-        with only_slopes(T):
+        with only_slopes(*x, T=T) if op.linear_in_curves else nullcontext():
             carrier = self.relaxed(op, *x, T=T, noise=noise)
         return graft(op.hard(*detached(x)), carrier)
 
