@@ -221,7 +221,10 @@ def test_case_B14_forward_mode_is_reverse_mode(part: Part) -> None:
         value, forward = torch.func.jvp(f, tuple(x), tangent)
         weight = weights(value, seed=9)
         reverse = gradients(f, x, weight)
-        assert torch.equal(value, f(*x)), cell
+        if cell.hard_valued:
+            assert torch.equal(value, f(*x)), cell
+        else:  # a transform can't read T: it sums all steps, where eager sums those that the kernel reaches
+            torch.testing.assert_close(value, f(*x), atol=1e-12, rtol=1e-12, msg=lambda m, cell=cell: f"{cell}: {m}")
         close((forward * weight).sum(), sum((g * t).sum() for g, t in zip(reverse, tangent, strict=True)), cell, 1e-10)
         ran += 1
     assert ran == len(part.cells)

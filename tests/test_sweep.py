@@ -195,7 +195,7 @@ def test_the_page_on_sweeps_is_true(tmp_path):
     (listed,) = re.findall(r"```yaml\n# @package _global_\n(.*?)```", page, re.DOTALL)
     answer = command("experiment=pairs", "dry_run=true", cwd=tmp_path, conf=preset(tmp_path, listed))
     assert answer.code == 0, answer.err
-    assert "14 of 14 jobs to run" in answer.out  # 8 seeds x 2 points, less 2
+    assert "22 of 22 jobs to run" in answer.out  # 8 seeds x 3 points, less 2
     first = re.search(r"```bash\npython train.py (.*)\n", page)[1]
     answer = command(*shlex.split(first), "dry_run=true", cwd=tmp_path)
     assert "32 of 32 jobs to run" in answer.out
