@@ -11,7 +11,7 @@ from torch import Tensor
 from surrogates.core import Op, rewriting
 from surrogates.kernels import KERNELS
 from surrogates.networks import exact, relaxed
-from surrogates.ops.sort import shared, weighted, with_nan
+from surrogates.ops.sort import shared, weighted, with_nan_rows
 from surrogates.permutations import neural_sort, ordered, soft_sort
 
 SortedValues = Callable[[Tensor, slice], Tensor]  # of rows (..., n) and places, to (..., places), ascending
@@ -32,7 +32,7 @@ class OrderStatistic(Op):
 
     def hard(self, x: Tensor) -> Tensor:
         """Of the sorted values."""
-        return self.combined(x, lambda rows, at: with_nan(rows.sort(dim=-1).values[..., at], rows))
+        return self.combined(x, lambda rows, at: with_nan_rows(rows.sort(dim=-1).values[..., at], rows))
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
         """Of the sorted values, those of ties with `rule`'s derivative."""

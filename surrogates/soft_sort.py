@@ -43,8 +43,8 @@ def _flattened(rows: Tensor, order: Tensor, T: Tensor | float) -> tuple[Tensor, 
     return rows.reshape(-1, rows.shape[-1]), order.reshape(-1, order.shape[-1]), temperature
 
 
-def _weights(values: Tensor, rows: Tensor, T: Tensor | float) -> Tensor:
-    return torch.softmax((values.unsqueeze(-1) - rows.unsqueeze(-2)).abs_().div_(-T), -1)
+def _weights(values: Tensor, rows: Tensor, T: Tensor | float, out: Tensor | None = None) -> Tensor:
+    return torch.softmax((values.unsqueeze(-1) - rows.unsqueeze(-2)).abs_().div_(-T), -1, out=out)
 
 
 class _SoftSort(torch.autograd.Function):
@@ -56,7 +56,7 @@ class _SoftSort(torch.autograd.Function):
         values = rows.gather(-1, order)
         weights = rows.new_empty(*order.shape, rows.shape[-1])
         for at in _pieces(weights):
-            torch.softmax((values[at].unsqueeze(-1) - rows[at].unsqueeze(-2)).abs_().div_(-T), -1, out=weights[at])
+            _weights(values[at], rows[at], T, out=weights[at])
         ctx.transposed = transposed
         ctx.save_for_backward(rows, order, T, factor, weights)
         return _product(weights, factor, transposed)

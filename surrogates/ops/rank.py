@@ -9,7 +9,7 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
 from surrogates.known import known_finite
-from surrogates.ops.sort import with_nan
+from surrogates.ops.sort import with_nan_rows
 from surrogates.permutations import ALL, Relaxation, network, neural_sort, soft_sort, stable_order
 from surrogates.soft_sort import soft_sort_product
 
@@ -70,7 +70,7 @@ class Rank(Op):
 def ranks(rows: Tensor) -> Tensor:
     """1 + number of smaller entries."""
     smaller = (rows.unsqueeze(-1) > rows.unsqueeze(-2)).sum(-1)
-    return with_nan((1 + smaller).to(rows.dtype), rows)
+    return with_nan_rows((1 + smaller).to(rows.dtype), rows)
 
 
 def pairwise(rows: Tensor, T: Tensor | float) -> Tensor:

@@ -43,7 +43,7 @@ class Sort(Op):
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
     def hard(self, x: Tensor) -> Tensor:
-        return self._ascending(x, lambda rows: with_nan(rows.sort(dim=-1).values, rows))
+        return self._ascending(x, lambda rows: with_nan_rows(rows.sort(dim=-1).values, rows))
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return self._ascending(x, lambda rows: ordered(rows)[0] if rule == "first" else shared(rows))
@@ -77,7 +77,7 @@ class Sort(Op):
         return values.movedim(-1, self.dim)
 
 
-def with_nan(values: Tensor, rows: Tensor) -> Tensor:
+def with_nan_rows(values: Tensor, rows: Tensor) -> Tensor:
     """Values (..., k) of rows (..., n), NaN where the row has a NaN."""
     return values.masked_fill(rows.isnan().any(-1, keepdim=True), math.nan)
 
@@ -103,4 +103,4 @@ def weighted(relaxation: Relaxation, rows: Tensor, T: Tensor | float, ranks: sli
     values = ordered(rows)[0][..., ranks]
     finite = torch.where(rows.isinf(), 0, rows)
     soft = (relaxation(rows, T, ranks) @ finite.unsqueeze(-1)).squeeze(-1)
-    return torch.where(values.isinf(), with_nan(values.detach(), rows), soft)
+    return torch.where(values.isinf(), with_nan_rows(values.detach(), rows), soft)
