@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from surrogates.known import dual
+from surrogates.known import dual, known_finite
 
 
 def graft(value: Tensor, carrier: Tensor) -> Tensor:
@@ -121,8 +121,11 @@ _apply_graft = applier(_Graft)
 def _where_finite(gradient: Tensor, carrier: Tensor) -> Tensor:
     """`gradient` where `carrier` is finite, 0 where it is infinite: one kernel, where isfinite and where would be five.
 
-    What it does at NaN depends on the strides, which matters little: the value is NaN there too.
+    What it does at NaN depends on the strides, which matters little: the value is NaN there too. Asking whether the
+    carrier is finite costs less; not for a leaf, which would copy a gradient that is not its own.
     """
+    if not carrier.is_leaf and known_finite(carrier):
+        return gradient
     masked: Tensor = torch.ops.aten.hardtanh_backward(gradient, carrier, -math.inf, math.inf)
     return masked
 

@@ -61,6 +61,30 @@ def _stand_in(x: Tensor, T: Tensor) -> Tensor:
     return x.view_as(x)
 
 
+def blend(first: Tensor, second: Tensor, gap: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
+    """A stand-in with the derivative w = F(gap / T) by `first` and 1 - w by `second`, where only slopes are read.
+
+    All of one shape, finite, and not in torch.func's transforms; the second derivative follows `gap` to its graph.
+    """
+    temperature = torch.as_tensor(T, dtype=gap.dtype, device=gap.device)
+    blended: Tensor = _Blended.apply(first, second, gap, temperature, kernel)
+    return blended
+
+
+class _Blended(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, first: Tensor, second: Tensor, gap: Tensor, T: Tensor, kernel: Kernel) -> Tensor:
+        ctx.kernel = kernel
+        ctx.save_for_backward(gap, T)
+        return _stand_in(gap, T)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        gap, T = ctx.saved_tensors
+        by_first = gradient * ctx.kernel.cdf(gap / T)
+        return by_first, gradient - by_first, None, None, None
+
+
 class _Recomputed(torch.autograd.Function):
     generate_vmap_rule = True
 

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from surrogates.carriers import slopes_only
 from surrogates.core import Op, rewriting
+from surrogates.expectation import blend
 from surrogates.kernels import KERNELS, Kernel
 from surrogates.known import known_finite
-from surrogates.ops.relu import ReLU
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Maximum(Op):
         return self.smooth(a, b, KERNELS["logistic"], T)
 
     def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        if slopes_only() and known_finite(gap := a - b):  # this value would cancel where b is large
-            return b + ReLU().smooth(gap, kernel, T)
+        if slopes_only() and known_finite(gap := a - b):
+            return blend(a, b, gap, kernel, T)
         first = a >= b
         top = torch.where(first, a, b)
         return top + T * kernel.ramp(minus_distance(a, b, first, top) / T)

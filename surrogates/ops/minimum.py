@@ -8,10 +8,10 @@ from torch import Tensor
 
 from surrogates.carriers import slopes_only
 from surrogates.core import Op, rewriting
+from surrogates.expectation import blend
 from surrogates.kernels import KERNELS, Kernel
 from surrogates.known import known_finite
 from surrogates.ops.maximum import Maximum, minus_distance
-from surrogates.ops.relu import ReLU
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Minimum(Op):
 
     def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         if slopes_only() and known_finite(gap := a - b):
-            return a - ReLU().smooth(gap, kernel, T)
+            return blend(b, a, gap, kernel, T)
         first = a <= b
         bottom = torch.where(first, a, b)
         return bottom - T * kernel.ramp(minus_distance(b, a, first, bottom) / T)
