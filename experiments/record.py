@@ -12,6 +12,7 @@ from experiments.diagnostics.diagnostics import Diagnostics
 from experiments.gradients import GradientRecord
 from experiments.tracking import checkpoint
 from experiments.tracking.metrics import MetricsLog, last_values, read_metrics
+from experiments.tracking.run_errors import LogChanged
 from experiments.tracking.run_folder import RunFolder
 from experiments.tracking.run_status import RUNNING
 from experiments.tracking.strict_json import write_json
@@ -19,13 +20,22 @@ from experiments.tracking.tensorboard import CurveWriter
 
 
 class Record:
-    """The files of a claimed run folder; `step` is the last one that they hold, None for a run that begins."""
+    """The files of a claimed run folder; `step` is the last one that they hold, None for a run that begins.
+
+    `findings` is the mark of the diagnostics at that step, of a run that had some.
+    """
 
     def __init__(
-        self, folder: RunFolder, curves: CurveWriter, log: MetricsLog, diagnostics: Diagnostics, step: int | None
+        self,
+        folder: RunFolder,
+        curves: CurveWriter,
+        log: MetricsLog,
+        diagnostics: Diagnostics,
+        step: int | None,
+        findings: Mapping[str, Any] | None = None,
     ) -> None:
         self.folder, self.curves, self.log, self.diagnostics = folder, curves, log, diagnostics
-        self.findings = _findings(folder, step) if diagnostics.kinds else None
+        self.findings = _findings(folder, step, findings) if diagnostics.kinds else None
         self._logged_at = (time.monotonic(), step or 0)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
@@ -52,6 +62,8 @@ class Record:
             log.sync()
         self.curves.flush()
         own = {"config_hash": self.folder.config_hash, "log": self.log.mark()}
+        if self.findings is not None:
+            own["findings"] = self.findings.mark()
         checkpoint.save(self.folder.last_checkpoint, {**own, **state})
         self.folder.write_status(RUNNING)
 
@@ -84,6 +96,10 @@ class Record:
         return [self.log] if self.findings is None else [self.log, self.findings]
 
 
-def _findings(folder: RunFolder, step: int | None) -> MetricsLog:
-    """The log of diagnostics, which the run may not have had when it was cut off."""
-    return MetricsLog(folder.diagnostics, step if folder.diagnostics.exists() else None)
+def _findings(folder: RunFolder, step: int | None, mark: Mapping[str, Any] | None) -> MetricsLog:
+    """The log of diagnostics, which the run may not have had when it was cut off: then there is no mark of it."""
+    path = folder.diagnostics
+    try:
+        return MetricsLog(path, step if mark is not None or path.exists() else None, mark)
+    except LogChanged as error:
+        raise LogChanged(path, error.fault, "; diagnostics=null goes on without it") from error

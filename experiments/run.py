@@ -188,7 +188,7 @@ def open_record(
     first = None if step is None else step + 1
     group = config_hash(plain, (*NOT_HASHED, "seed"))
     curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))
-    return Record(folder, curves, log, Diagnostics(settings), step)
+    return Record(folder, curves, log, Diagnostics(settings), step, state and state.get("findings"))
 
 
 def record_missing(folder: Path, plain: dict[str, Any], reason: str) -> None:

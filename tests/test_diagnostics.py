@@ -26,6 +26,7 @@ from experiments.hyperparameters import options
 from experiments.interruption import Interrupted
 from experiments.run import Request
 from experiments.stacked.run import run_group
+from experiments.tracking.run_errors import LogChanged
 from experiments.trainer import Trainer
 from runs import CONF, compose, train
 from surrogates import calibrate, hard_layers, key_noise
@@ -206,9 +207,29 @@ def test_a_run_that_was_cut_off_finds_the_same(tmp_path, monkeypatch):
 
     with pytest.raises(Interrupted):
         train(tmp_path / "cut", *own, watch=stop)
+    path = tmp_path / "cut" / "diagnostics.jsonl"
+    content = path.read_bytes()
+    for damaged in (content[: len(content) // 2], content.replace(b"0.1", b"0.2", 1), None):
+        path.unlink() if damaged is None else path.write_bytes(damaged)
+        with pytest.raises(LogChanged, match=r"diagnostics\.jsonl .* diagnostics=null goes on without it"):
+            train(tmp_path / "cut", *own)
+    path.write_bytes(content + b'{"step": 6, "truth/ha')  # half of a line
     cut = train(tmp_path / "cut", *own).folder
     for name in ("metrics.jsonl", "result.json", "diagnostics.jsonl"):
         assert (whole / name).read_bytes() == (cut / name).read_bytes()
+
+
+def test_a_run_that_was_cut_off_without_diagnostics_goes_on_with_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+    own = (*TINY, "strategy=rewrite", "eval_every=3", "log_every=1")
+
+    def stop(step, values):
+        if step == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Interrupted):
+        train(tmp_path / "cut", *own, watch=stop)
+    assert [record["step"] for record in findings(train(tmp_path / "cut", *own, *TRUTH).folder)] == [6]
 
 
 @pytest.mark.slow

@@ -32,10 +32,11 @@ class RunOver(FolderError):
 class LogChanged(FolderError):
     """The log of a cut-off run is not the one that its checkpoint goes on from."""
 
-    def __init__(self, path: Path, fault: str) -> None:
+    def __init__(self, path: Path, fault: str, otherwise: str = "") -> None:
+        self.path, self.fault = path, fault
         super().__init__(
             f"{path} {fault}; nothing was changed. Put the file back as it was and the run goes on, or make the run "
-            "anew: overwrite=true replaces it, another hydra.run.dir leaves it alone"
+            f"anew: overwrite=true replaces it, another hydra.run.dir leaves it alone{otherwise}"
         )
 
 
