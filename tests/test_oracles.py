@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import surrogates.strategies
+from experiments.alignment import cosine, scale
 from experiments.oracles import (
     binary_network,
     categorical,
@@ -225,6 +226,17 @@ def test_scores_by_hand():
     assert (zero.cosine, zero.scale, zero.bias) == (None, None, 1.0)
     with pytest.raises(ValueError, match="the true gradient is 0"):
         score(torch.zeros(3, 2), torch.zeros(2))
+
+
+def test_a_gradient_that_is_zero_has_no_direction():
+    a, b = torch.tensor([[3.0, 4.0], [0.0, 0.0], [-1.0, 0.0]]), torch.tensor([2.0, 0.0])
+    assert torch.equal(cosine(a, b).isnan(), torch.tensor([False, True, False]))
+    torch.testing.assert_close(cosine(a, b)[[0, 2]], torch.tensor([0.6, -1.0]))
+    torch.testing.assert_close(scale(a, b)[[0, 2]], torch.tensor([6 / 25, -2.0]))
+    assert scale(a, b)[1].isnan()
+    samples = torch.tensor([[2.0, 0.0], [0.0, 0.0]])
+    assert score(samples, b).sample_cosine == 0.5
+    assert math.isnan(score(torch.tensor([[math.nan, 0.0]]), b).sample_cosine)
 
 
 def test_every_strategy_is_scored_and_the_command_writes(tmp_path, capsys):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from experiments.alignment import cosine, scale
 
 RESAMPLES = 1000
 FEWEST = 3  # pairs below which there is nothing to correlate
@@ -46,20 +47,8 @@ def agreement(predicted: Tensor, measured: Tensor, seed: int) -> Agreement | Non
         cosine=float(cosine(*both)),
         low=low,
         high=high,
-        scale=scale(predicted, measured),
+        scale=float(scale(predicted, measured)),
     )
-
-
-def cosine(a: Tensor, b: Tensor) -> Tensor:
-    """<a, b> / (|a| |b|) over the last dim; NaN where one is 0."""
-    angle: Tensor = torch.linalg.vecdot(a, b) / (a.norm(dim=-1) * b.norm(dim=-1))
-    return angle
-
-
-def scale(a: Tensor, b: Tensor) -> float:
-    """<a, b> / <a, a>: the factor by which a comes nearest to b."""
-    square = float(a @ a)
-    return float(a @ b) / square if square else math.nan
 
 
 def _ranks(x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.diagnostics.agreement import cosine, scale
+from experiments.alignment import cosine, scale
 from experiments.diagnostics.point import Point
 from experiments.oracles.contenders import OVER_TRAINING, variants
 from experiments.tracking.tags import tag
@@ -30,7 +30,7 @@ def rival_tags(point: Point, gradient: Tensor) -> dict[str, float]:
     for name, strategy in rivals(point):
         with_strategy(point, strategy)
         other = point.gradient()
-        angle, factor = float(cosine(other, gradient)), scale(other, gradient)
+        angle, factor = float(cosine(other, gradient)), float(scale(other, gradient))
         if angle == angle and factor == factor:
             values |= {tag(name, "cosine"): angle, tag(name, "scale"): factor}
     return values

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from experiments.alignment import cosine, scale
+
 ROUNDING = 1e-7  # relative; a bias below it is rounding (temperatures are float32)
 
 
@@ -48,20 +50,17 @@ def score(samples: Tensor, truth: Tensor) -> Score:
     count = len(samples)
     mean = samples.mean(0)
     spread = samples.var(0).sum().sqrt() if count > 1 else torch.zeros(())
-    along = samples @ truth
-    lengths = samples.norm(dim=1) * size
-    cosines = torch.where(lengths > 0, along / torch.where(lengths > 0, lengths, 1), 0)
-    square = mean @ mean
-    known = bool(square > 0)
-    factor = mean @ truth / square if known else torch.zeros(())
+    cosines = torch.where(samples.any(1), cosine(samples, truth), 0)
+    known = bool(mean.any())
+    nearest = scale(mean, truth) * mean if known else mean
     return Score(
         bias=((mean - truth).norm() / size).item(),
         error=(spread / size).item() / math.sqrt(count),
         deviation=(spread / size).item(),
-        cosine=(mean @ truth / (square.sqrt() * size)).item() if known else None,
+        cosine=cosine(mean, truth).item() if known else None,
         sample_cosine=cosines.mean().item(),
-        scale=factor.item() if known else None,
-        residual=((factor * mean - truth).norm() / size).item(),
-        descent=(along > 0).double().mean().item(),
+        scale=scale(mean, truth).item() if known else None,
+        residual=((nearest - truth).norm() / size).item(),
+        descent=(samples @ truth > 0).double().mean().item(),
         samples=count,
     )

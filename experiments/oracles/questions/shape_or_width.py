@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from experiments.alignment import cosine, scale
 from experiments.compare.figures import style
 from experiments.oracles import line
 from experiments.oracles.answer import Answer, Check, Table
@@ -21,19 +22,18 @@ WIDTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # interquartil
 def answer() -> Answer:
     """Cosines (and best scales) of straight-through gradients, by kernel, width and the truth's smoothing."""
     net, weights = line.network()
-    truths = [net.truth(weights, KERNELS["normal"], s) for s in SMOOTHING]
+    truths = [net.truth(weights, KERNELS["normal"], s).flatten() for s in SMOOTHING]
     found = torch.zeros(len(KERNELS), len(WIDTHS), len(SMOOTHING), 2)
     for i, name in enumerate(KERNELS):
         for j, width in enumerate(WIDTHS):
-            got = _gradient(net, weights, name, width)
+            got = _gradient(net, weights, name, width).flatten()
             for k, truth in enumerate(truths):
-                scale = (got * truth).sum() / got.square().sum()
-                found[i, j, k] = torch.stack([torch.cosine_similarity(got.flatten(), truth.flatten(), 0), scale])
-    cosine = found[..., 0]
-    over_widths = float((cosine.amax(1) - cosine.amin(1)).mean())
-    at_best = cosine.amax(1)
+                found[i, j, k] = torch.stack([cosine(got, truth), scale(got, truth)])
+    angles = found[..., 0]
+    over_widths = float((angles.amax(1) - angles.amin(1)).mean())
+    at_best = angles.amax(1)
     over_shapes = float((at_best.amax(0) - at_best.amin(0)).mean())
-    best = [WIDTHS[int(cosine[list(KERNELS).index("normal"), :, k].argmax())] for k in range(len(SMOOTHING))]
+    best = [WIDTHS[int(angles[list(KERNELS).index("normal"), :, k].argmax())] for k in range(len(SMOOTHING))]
     checks = [
         Check(
             "width matters more than shape: the cosine differs far more over widths than over shapes, each at its best",
@@ -48,7 +48,7 @@ def answer() -> Answer:
     ]
     rows = []
     for i, name in enumerate(KERNELS):
-        tops = [int(cosine[i, :, k].argmax()) for k in range(len(SMOOTHING))]
+        tops = [int(angles[i, :, k].argmax()) for k in range(len(SMOOTHING))]
         rows.append(
             (name, *(f"{found[i, j, k, 0]:.3f} ({found[i, j, k, 1]:.2g}) at {WIDTHS[j]:g}" for k, j in enumerate(tops)))
         )
@@ -61,7 +61,7 @@ def answer() -> Answer:
         "wide the truth counts a sample by the sign of its pixel, straight-through by the pixel. The other half, "
         "accuracy after training over shape, width and rate, is not done here."
     )
-    return Answer(checks, [Table(title, head, rows)], remarks, _figure(cosine))
+    return Answer(checks, [Table(title, head, rows)], remarks, _figure(angles))
 
 
 def _gradient(net: line.SignNetwork, weights: torch.Tensor, kernel: str, width: float) -> torch.Tensor:
@@ -72,11 +72,11 @@ def _gradient(net: line.SignNetwork, weights: torch.Tensor, kernel: str, width: 
     return torch.autograd.grad(loss, x)[0]
 
 
-def _figure(cosine: torch.Tensor) -> Any:
+def _figure(angles: torch.Tensor) -> Any:
     with style() as figure_class:
         figure = figure_class(figsize=(9, 2.8))
         for k, (axes, s) in enumerate(zip(figure.subplots(1, 3), SMOOTHING, strict=True)):
-            image = axes.imshow(cosine[..., k], vmin=0, vmax=1, aspect="auto", cmap="viridis")
+            image = axes.imshow(angles[..., k], vmin=0, vmax=1, aspect="auto", cmap="viridis")
             axes.set(title=f"cosine, smoothing {s:g}", xlabel="width", yticks=range(len(KERNELS)))
             axes.set_xticks(range(len(WIDTHS)), [f"{w:g}" for w in WIDTHS], fontsize=6)
             axes.set_yticklabels(list(KERNELS) if k == 0 else [])

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from experiments.alignment import cosine, scale
 from experiments.compare.figures import style
 from experiments.compare.palette import COLOURS
 from experiments.oracles import teacher_student
@@ -90,7 +91,7 @@ def _against_truth(p: Problem, slope: Slope) -> tuple[Tensor, Tensor]:
 
 
 def _direction(mean: Tensor, truth: Tensor) -> Tensor:
-    return torch.stack([torch.cosine_similarity(mean, truth, 0), mean @ truth / (mean @ mean)])
+    return torch.stack([cosine(mean, truth), scale(mean, truth)])
 
 
 def _figure(runs: dict[str, tuple[Tensor, Tensor]]) -> Any:
