@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments.compare.aggregates import FolderTaken, write_aggregates
-from experiments.compare.collecting import NoRuns
+from experiments.compare.aggregates import write_aggregates
+from experiments.compare.command import MISTAKES, in_words
+from experiments.compare.processes import Workers
+from experiments.compare.progress import watched
 from experiments.compare.report import make
 from experiments.console import shown
 
@@ -30,11 +32,13 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="hardgrad-") as scratch:
             folder = given.logdir or Path(scratch)
-            for problem in write_aggregates(make(given.runs), folder):
+            with Workers(watched) as workers:
+                report = make(given.runs, workers=workers)
+            for problem in write_aggregates(report, folder):
                 print(f"note: {problem}", file=sys.stderr)
             return _serve(folder, given.port)
-    except (NoRuns, FolderTaken) as error:
-        print(f"error: {error}", file=sys.stderr)
+    except MISTAKES as error:
+        print(f"error: {in_words(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 0

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from concurrent.futures.process import BrokenProcessPool
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -13,8 +14,8 @@ pytest.importorskip("scipy")
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from experiments.compare import markdown, palette, progress, terminal
-from experiments.compare.command import main
+from experiments.compare import evidence, markdown, palette, processes, progress, terminal
+from experiments.compare.command import in_words, main
 from experiments.compare.comparing import Question
 from experiments.compare.figures import draw
 from experiments.compare.heat_map import heat_map
@@ -266,3 +267,22 @@ def test_workers_are_the_same_processes_for_all_parts():
         first = workers._pool
         workers.spread(abs, [-1, -2], "more")
         assert workers._pool is first
+
+
+def test_the_interface_for_programs_starts_no_process(tmp_path, monkeypatch):
+    """A script without a guard around its main part would be run again by each of them."""
+
+    def started(*arguments, **settings):
+        pytest.fail("a process was started")
+
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", started)
+    monkeypatch.setattr(evidence, "MANY", 1)
+    assert len(make([many(tmp_path, 2)]).sections[0].evidence) == 2
+
+
+def test_what_is_not_installed_or_ended_from_outside_is_said():
+    missing = ModuleNotFoundError("No module named 'scipy'", name="scipy")
+    assert (
+        in_words(missing) == "scipy is not installed; pip install 'hardgrad[compare]' brings what the comparison needs"
+    )
+    assert "ended from outside" in in_words(BrokenProcessPool())

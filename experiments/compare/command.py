@@ -23,6 +23,7 @@ from experiments.compare.writing import write
 from experiments.console import shown
 
 MISSING = "pip install 'hardgrad[compare]' brings what the comparison needs"
+MISTAKES = (NoRuns, WrongMetric, FolderTaken, BrokenProcessPool, ModuleNotFoundError)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,16 +61,19 @@ def main(arguments: list[str] | None = None) -> int:
             report = make(given.runs, question(given), [key for key in given.tuned.split(",") if key], workers)
             print(render(report))
             _write(report, given, workers)
-    except (NoRuns, WrongMetric, FolderTaken) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except BrokenProcessPool:
-        print("error: a process was ended from outside while it worked, perhaps for want of memory", file=sys.stderr)
-        return 2
-    except ModuleNotFoundError as error:
-        print(f"error: {error.name} is not installed; {MISSING}", file=sys.stderr)
+    except MISTAKES as error:
+        print(f"error: {in_words(error)}", file=sys.stderr)
         return 2
     return 0
+
+
+def in_words(error: Exception) -> str:
+    """What a user is told of one of the MISTAKES."""
+    if isinstance(error, BrokenProcessPool):
+        return "a process was ended from outside while it worked, perhaps for want of memory"
+    if isinstance(error, ModuleNotFoundError):
+        return f"{error.name} is not installed; {MISSING}"
+    return str(error)
 
 
 def question(given: argparse.Namespace) -> Question:

@@ -49,16 +49,17 @@ def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> Interva
     if _constant(x):
         return Interval(mean, mean, mean, n)
     if method == "t":
-        ends = stats.ttest_1samp(x, 0.0).confidence_interval(level)
+        low, high = stats.t.interval(level, n - 1, mean, x.std(ddof=1) / math.sqrt(n))
     else:
-        ends = _bca((x,), lambda x, axis: x.mean(axis), level)
-    return Interval(mean, float(ends.low), float(ends.high), n)
+        low, high = _bca((x,), lambda x, axis: x.mean(axis), level)
+    return Interval(mean, float(low), float(high), n)
 
 
 def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", level: float = LEVEL) -> Interval:
     """mean(a) - mean(b) with its interval; `paired`: a[i] and b[i] share a seed, and a - b is what varies.
 
-    Unpaired: Welch's t (1947), which lets the two spreads differ, or a bootstrap of both samples.
+    Unpaired: Welch's t (1947), which lets the two spreads differ, or a bootstrap of both samples. A side whose values
+    are all one has no spread, and the other's degrees of freedom count.
     `n` is the number of pairs, or the smaller of the two numbers of seeds.
     Raises ValueError for what `mean_interval` refuses, and for pairs of unequal length.
     """
@@ -75,10 +76,12 @@ def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", leve
     if _constant(a) and _constant(b):
         return Interval(mean, mean, mean, n)
     if method == "t":
-        ends = stats.ttest_ind(a, b, equal_var=False).confidence_interval(level)
+        of_a, of_b = a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)  # variances of the means
+        freedom = (of_a + of_b) ** 2 / (of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1))
+        low, high = stats.t.interval(level, freedom, mean, math.sqrt(of_a + of_b))
     else:
-        ends = _bca((a, b), lambda a, b, axis: a.mean(axis) - b.mean(axis), level)
-    return Interval(mean, float(ends.low), float(ends.high), n)
+        low, high = _bca((a, b), lambda a, b, axis: a.mean(axis) - b.mean(axis), level)
+    return Interval(mean, float(low), float(high), n)
 
 
 def seeds_needed(

@@ -28,10 +28,15 @@ def unwatched(items: Iterable[Task], total: int, what: str) -> Iterator[Task]:
 
 
 class Workers:
-    """Processes for a `with` block, the same ones for all its parts; none starts before there is work for two."""
+    """Up to `most` processes for a `with` block, the same ones for all parts; none starts before there is work for two.
 
-    def __init__(self, watch: Watch = unwatched) -> None:
+    They import the program's main module again: a script that asks for more than one must stand behind
+    `if __name__ == "__main__":`.
+    """
+
+    def __init__(self, watch: Watch = unwatched, most: int = MOST) -> None:
         self.watch = watch
+        self._most = min(os.cpu_count() or 1, most)
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
@@ -46,14 +51,14 @@ class Workers:
     ) -> list[Result]:
         """The function of every task, in their order; both must be such as can be pickled.
 
-        Where it is not `worth` a process's start, or for a single task, it is done here.
+        Where it is not `worth` a process's start, or for a single task or process, it is done here.
         """
-        alone = not worth or len(tasks) < 2
+        alone = not worth or min(len(tasks), self._most) < 2
         return list(
             self.watch(map(function, tasks) if alone else self._started().map(function, tasks), len(tasks), what)
         )
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(min(os.cpu_count() or 1, MOST), mp_context=get_context("spawn"))
+            self._pool = ProcessPoolExecutor(self._most, mp_context=get_context("spawn"))
         return self._pool

@@ -57,10 +57,11 @@ def make(
     tuned: Sequence[str] = TUNED,
     workers: Workers | None = None,
 ) -> Report:
-    """Reads and compares all runs under `roots`; raises NoRuns or WrongMetric. `workers` share in the reading."""
-    if workers is None:
-        with Workers() as own:
-            return make(roots, question, tuned, own)
+    """Reads and compares all runs under `roots`; raises NoRuns or WrongMetric.
+
+    `workers` share in the reading; without them this process does all of it, and any script or notebook may call it.
+    """
+    workers = workers or Workers(most=1)
     question, folders = question or Question(), [Path(root) for root in roots]
     found = collect(folders, workers.watch)
     results = [compare(block, question) for block in blocks(found.runs, tuned, found.notes)]
