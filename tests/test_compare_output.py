@@ -13,8 +13,9 @@ import pytest
 pytest.importorskip("scipy")
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
+from matplotlib.figure import Figure
 
-from experiments.compare import evidence, markdown, palette, processes, progress, terminal
+from experiments.compare import evidence, markdown, page, palette, processes, progress, terminal
 from experiments.compare.command import in_words, main
 from experiments.compare.comparing import Question
 from experiments.compare.figures import draw
@@ -286,3 +287,12 @@ def test_what_is_not_installed_or_ended_from_outside_is_said():
         in_words(missing) == "scipy is not installed; pip install 'hardgrad[compare]' brings what the comparison needs"
     )
     assert "ended from outside" in in_words(BrokenProcessPool())
+
+
+@pytest.mark.parametrize(("count", "filled"), [(8, 8), (9, 0)])
+def test_bands_of_many_strategies_are_left_out_and_that_is_said(tmp_path, count, filled):
+    report = make([many(tmp_path, count)])
+    axes = Figure().subplots()
+    panels(report.sections[0], Question())[0].draw(axes)
+    assert len(axes.collections) == filled
+    assert ("seeds and its 95 % t interval." in page.render(report, [[]], tmp_path)) == bool(filled)

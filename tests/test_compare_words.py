@@ -115,3 +115,7 @@ def test_nothing_can_be_said_of_an_empty_log(tmp_path):
     found = symptoms(run, read_curves(run))
     assert (found.peak, found.growth, found.gap) == (None, None, None)
     assert not math.isnan(found.non_finite)
+
+
+def test_an_arm_without_reported_runs_is_said_to_have_none():
+    assert words([], None) == ["no reported run"]

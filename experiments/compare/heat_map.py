@@ -15,11 +15,11 @@ _LETTER = 0.075  # inches
 
 
 def heat_map(report: Report) -> Any:
-    """Blocks by arms, the score as colour and number; a pair that does not exist stays empty."""
+    """Blocks by arms, the score as colour and number; a pair without a score stays empty."""
     rows, columns, grid = tables.upright(*tables.overview(report))
     means = np.array([[np.nan if score is None else score.mean for score in row] for row in grid], dtype=np.float64)
-    width = 2.2 + _LETTER * max(map(len, rows)) + 0.62 * len(columns)
-    height = 1.4 + _LETTER * max(map(len, columns)) + (0.38 if len(rows) <= tables.MOST_COLUMNS else 0.26) * len(rows)
+    width = 0.4 + _LETTER * max(map(len, rows)) + 0.62 * len(columns)
+    height = 0.6 + _LETTER * max(map(len, columns)) + (0.38 if len(rows) <= tables.MOST_COLUMNS else 0.26) * len(rows)
     with style() as figure_class:
         figure = figure_class(figsize=(width, height), layout="constrained")
         axes = figure.subplots()
@@ -31,13 +31,10 @@ def heat_map(report: Report) -> Any:
             axes.text(column, row, text, color=colour, ha="center", va="center", fontsize=8)
         axes.set_xticks(range(len(columns)), [printable(name) for name in columns], rotation=45, ha="right")
         axes.set_yticks(range(len(rows)), [printable(name) for name in rows])
-        bar = figure.colorbar(image, label=f"{report.question.metric.tag}, {tables.unit(report.question)}")
-        bar.formatter = lambda number, _: tables.value(number, report.question)
-        bar.update_ticks()
     return figure
 
 
 def _cell(mean: float, image: Any, report: Report) -> tuple[str, str]:
     if np.isnan(mean):
-        return "n/a", "0.5"
+        return tables.NONE, "0.5"
     return tables.value(mean, report.question), "white" if image.norm(mean) < 0.5 else "black"

@@ -13,6 +13,7 @@ from experiments.compare import tables
 from experiments.compare.figures import svg
 from experiments.compare.heat_map import heat_map
 from experiments.compare.palette import Dash, looks
+from experiments.compare.panels import MOST_BANDS
 from experiments.compare.report import Report, Section, environment, varied
 from experiments.compare.terminal import counts, printable
 
@@ -37,6 +38,7 @@ def render(report: Report, drawn: Sequence[Sequence[tuple[str, str]]], folder: P
         meaning=meaning(report),
         overview=tables.overview_table(report),
         heat_map=_data(svg(drawn_map)),
+        most_bands=MOST_BANDS,
         map_width=round(MAP_SCALE * drawn_map.get_figwidth()),
         sections=[_section(*pair, report, folder) for pair in zip(report.sections, drawn, strict=True)],
         failed=[(run.outcome, *_link(run.path, folder), run.reason) for run in report.failed],

@@ -16,6 +16,7 @@ from experiments.compare.tables import short
 from experiments.compare.terminal import printable
 
 MOST_LAYERS = 12  # panels of one kind; curves.csv has all layers
+MOST_BANDS = 8  # arms, beyond which their bands would hide the lines
 _CURVES = (
     ("loss/train", "training loss", 1.0, False),
     ("loss/val", "validation loss, hard", 1.0, False),
@@ -69,7 +70,8 @@ def _curve(
     def draw(axes: Any) -> None:
         floor = _floor(bands.values()) if log else None
         for name, band in bands.items():
-            _draw_band(axes, band, seen[name], floor, section.evidence[name].broke_off)
+            filled = len(bands) <= MOST_BANDS
+            _draw_band(axes, band, seen[name], floor, section.evidence[name].broke_off, filled)
         axes.set_xlabel("optimizer step")
         if log:
             _logarithmic(axes, "y")
@@ -119,7 +121,7 @@ def _floor(bands: Any) -> float:
     return max(smallest / 10, 1e-300)
 
 
-def _draw_band(axes: Any, band: Band, look: Look, floor: float | None, broke_off: Sequence[int]) -> None:
+def _draw_band(axes: Any, band: Band, look: Look, floor: float | None, broke_off: Sequence[int], filled: bool) -> None:
     """Dotted and thin where not all runs have a value; a cross where a run broke off; NaN leaves a hole."""
 
     def shown(values: Any) -> Any:
@@ -129,8 +131,15 @@ def _draw_band(axes: Any, band: Band, look: Look, floor: float | None, broke_off
     style = {"color": look.colour, "marker": look.marker if len(band.steps) < 12 else "", "markersize": 3}
     if (band.n < band.of).any():
         axes.plot(band.steps, mean, linewidth=0.9, linestyle=":", color=look.colour)
-    axes.plot(band.steps, np.where(band.n == band.of, mean, np.nan), linewidth=1.6, linestyle=look.dash, **style)
-    axes.fill_between(band.steps, shown(band.low), shown(band.high), color=look.colour, alpha=0.15, linewidth=0)
+    axes.plot(
+        band.steps,
+        np.where(band.n == band.of, mean, np.nan),
+        linewidth=1.6 if filled else 1.0,
+        linestyle=look.dash,
+        **style,
+    )
+    if filled:
+        axes.fill_between(band.steps, shown(band.low), shown(band.high), color=look.colour, alpha=0.15, linewidth=0)
     for step in broke_off:
         at = int(np.searchsorted(band.steps, step, side="right")) - 1
         if at >= 0:

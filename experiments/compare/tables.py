@@ -144,8 +144,9 @@ def tuning(section: Section) -> Table | None:
         expected = NONE if choice.expected is None else value(choice.expected, question)
         edges = ", ".join(short(key) for key in choice.edges) or "no"
         rows.append([choice.arm.name, str(choice.trials), chosen(choice) or NONE, edges, expected, curve])
-    seeds = ", ".join(map(str, section.result.seeds.choosing))
-    return Table(f"tuning, on validation data and seeds {seeds}", header, rows)
+    seeds = section.result.seeds.choosing
+    named = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+    return Table(f"tuning, on validation data and {named}", header, rows)
 
 
 def _setting(values: dict[str, Any], keys: Sequence[str]) -> str:

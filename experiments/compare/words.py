@@ -17,7 +17,7 @@ def words(runs: Sequence[Symptoms], deciding: set[str] | None) -> list[str]:
     `deciding` are the layers whose outputs move in jumps only, None where that is not known.
     """
     if not runs:
-        return []
+        return ["no reported run"]
     found = [*_gradients(runs), *_norms(runs), *_decisions(runs, deciding), *_numbers(runs)]
     return found or ["nothing stands out: gradients reach every layer, no saturation, no exploding norm, no gap"]
 
