@@ -15,11 +15,13 @@ from experiments.compare.processes import Workers
 from experiments.compare.progress import watched
 from experiments.compare.report import make
 from experiments.console import shown
+from experiments.output import lasting_output
 
 HOST = "127.0.0.1"  # only this machine may look
 VIEW = "#custom_scalars&regexInput=%5Emean"  # the charts of mean and band, without the runs of single seeds
 
 
+@lasting_output()
 def main(arguments: list[str] | None = None) -> int:
     """Writes the aggregate runs and serves them until stopped; 0 if all is well, 2 for no runs or a taken port."""
     parser = argparse.ArgumentParser(

@@ -18,11 +18,13 @@ from experiments.data import load as load_data
 from experiments.data.dataset import DataError, Option
 from experiments.evaluation import score
 from experiments.loading import chosen, load
+from experiments.output import lasting_output
 from experiments.tracking.checkpoint import CheckpointError
 from experiments.tracking.run_paths import RunPaths
 from surrogates import EmptyCell
 
 
+@lasting_output()
 def main(arguments: list[str] | None = None) -> int:
     """Prints loss and accuracy; 0 if all is well, 2 for a wrong run, data set or part."""
     parser = argparse.ArgumentParser(prog="python -m experiments.evaluate", description="Scores a run's hard model.")

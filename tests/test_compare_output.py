@@ -1,8 +1,10 @@
 """The report in its forms: 80 columns, one self-contained page, strict JSON, and names that are only text."""
 
 import csv
+import io
 import json
 import re
+import sys
 from concurrent.futures.process import BrokenProcessPool
 from html.parser import HTMLParser
 from pathlib import Path
@@ -155,6 +157,17 @@ def test_a_table_gives_way_at_its_widest_columns():
     assert lines[-1].split() == ["y", "1"]
 
 
+def test_a_heading_gives_way_before_a_number_is_broken():
+    table = Table("t", ["points [95 %]", "seeds for a width"], [["-43.0 [-47.1, -38.9]", "27"]])
+    assert terminal.draw(table, 30) == [
+        "points [95 %]         seeds",
+        "                      for a",
+        "                      width",
+        "--------------------  --------",
+        "-43.0 [-47.1, -38.9]  27",
+    ]
+
+
 def test_forty_strategies_have_forty_looks_and_colours_are_their_own(tmp_path):
     arms = [(f"strategy_{index:02}", f"strategy_{index:02}") for index in range(40)]
     looks = palette.looks([("ste", "ste"), ("smooth", "smooth"), *arms])
@@ -249,6 +262,15 @@ def test_a_panel_of_the_page_is_cut_out_of_the_figure(tmp_path):
     figure = (tmp_path / "0_curves.svg").read_text()
     assert all(panel.title in figure for panel in expected if panel.kind == "curves")
     assert figure.count('<g id="axes_') == sum(panel.kind == "curves" for panel in expected)
+
+
+def test_output_of_few_letters_is_no_error(tmp_path, monkeypatch):
+    """Nor is one whose reader has left: as of all commands."""
+    few = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", few)
+    assert main([str(many(tmp_path, 2))]) == 0
+    few.seek(0)
+    assert "\\xb11.0" in few.read()
 
 
 def test_progress_is_plain_lines_on_stderr_and_only_of_what_takes_long(monkeypatch, capsys):

@@ -21,6 +21,7 @@ from experiments.compare.scoring import Metric, WrongMetric
 from experiments.compare.terminal import render
 from experiments.compare.writing import write
 from experiments.console import shown
+from experiments.output import lasting_output
 
 MISSING = "pip install 'hardgrad[compare]' brings what the comparison needs"
 MISTAKES = (NoRuns, WrongMetric, FolderTaken, BrokenProcessPool, ModuleNotFoundError)
@@ -53,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+@lasting_output()
 def main(arguments: list[str] | None = None) -> int:
     """Prints the answer and writes what is asked for; 0 if all is well, 2 for wrong arguments or no runs."""
     given = parser().parse_args(arguments)

@@ -65,10 +65,14 @@ def draw(table: Table, width: int = WIDTH) -> list[str]:
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The columns' natural widths, the widest shortened until all fit."""
-    widths = [max(cell_len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    """The columns' natural widths; until all fit, those give way whose heading alone is wide, then the widest."""
+    columns = range(len(rows[0]))
+    widths = [max(cell_len(row[column]) for row in rows) for column in columns]
+    words = [max(map(cell_len, rows[0][column].split()), default=0) for column in columns]
+    needed = [max([words[column], *(cell_len(row[column]) for row in rows[1:])]) for column in columns]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > 6:
-        widths[widths.index(max(widths))] -= 1
+        roomy = [column for column in columns if widths[column] > needed[column]]
+        widths[max(roomy or columns, key=widths.__getitem__)] -= 1
     return widths
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from experiments.oracles import figures, findings, words
 from experiments.oracles.setting import Setting
 from experiments.oracles.table import all_settings, rows
+from experiments.output import lasting_output
 
 PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 
 
+@lasting_output()
 def main(arguments: list[str] | None = None) -> int:
     """Runs the table; the exit code, 2 for a command that is wrong."""
     options = _parser().parse_args(arguments)
