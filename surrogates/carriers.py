@@ -89,8 +89,6 @@ def applier(function: type[torch.autograd.Function]) -> Callable[..., Tensor]:
 
 
 class _Graft(torch.autograd.Function):
-    generate_vmap_rule = True
-
     @staticmethod
     def forward(value: Tensor, carrier: Tensor) -> Tensor:
         # An alias that autograd does not know as a view: autograd refuses to change a Function's view in place.
@@ -113,6 +111,17 @@ class _Graft(torch.autograd.Function):
     def jvp(ctx: Any, _: Tensor | None, tangent: Tensor) -> Tensor:
         (carrier,) = ctx.saved_tensors
         return _where_finite(tangent, carrier).to(ctx.dtype)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, int | None], value: Tensor, carrier: Tensor) -> tuple[Tensor, int]:
+        """A value of its own for each of the carriers: one that they share would have the sum of their gradients."""
+        value_dim, carrier_dim = in_dims
+        values = (
+            value.expand(info.batch_size, *value.shape).clone() if value_dim is None else value.movedim(value_dim, 0)
+        )
+        carriers = carrier.expand_as(values) if carrier_dim is None else carrier.movedim(carrier_dim, 0)
+        grafted: Tensor = _Graft.apply(values, carriers)
+        return grafted, 0
 
 
 _apply_graft = applier(_Graft)

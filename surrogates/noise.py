@@ -17,7 +17,7 @@ def uniforms(like: Tensor, key: tuple[Any, ...], shape: tuple[int, ...] | None =
     """Uniform numbers on (0, 1) of a shape, the dtype (at least float32) and device of `like`; no global generator.
 
     The shape is that of `like` unless it is given. The seed, first in the key, may be a 0-d int64 tensor: under vmap
-    over `like` and seeds each draws its own.
+    each example draws what its seed draws outside.
     """
     if isinstance(key[0], Tensor):
         drawn: Tensor = _Keyed.apply(like, key[0], key[1:], shape)
@@ -59,6 +59,9 @@ class _Keyed(torch.autograd.Function):
     def vmap(
         info: Any, dims: Any, like: Tensor, seeds: Tensor, rest: tuple[int, ...], shape: tuple[int, ...] | None
     ) -> tuple[Tensor, int]:
-        examples = [like] * info.batch_size if dims[0] is None else like.unbind(dims[0])
-        drawn = [uniforms(x, (int(seed), *rest), shape) for x, seed in zip(examples, seeds.tolist(), strict=True)]
+        examples, keys = (
+            [given] * info.batch_size if dim is None else given.unbind(dim)
+            for given, dim in zip((like, seeds), dims, strict=False)
+        )
+        drawn = [uniforms(x, (int(seed), *rest), shape) for x, seed in zip(examples, keys, strict=True)]
         return torch.stack(drawn), 0

@@ -176,6 +176,15 @@ def test_noise_is_uniform_open_and_at_least_float32() -> None:
     assert uniforms(torch.empty(0, 3), (1,)).shape == (0, 3)
 
 
+@pytest.mark.parametrize("dims", [(0, 0), (None, 0), (0, None)], ids=str)
+def test_under_vmap_a_seed_draws_the_noise_of_its_example(dims: tuple[int | None, int | None]) -> None:
+    like, seeds = torch.zeros(3, 4), torch.tensor([5, 6, 7])
+    given = [t[0] if dim is None else t for t, dim in zip((like, seeds), dims, strict=True)]
+    drawn = torch.func.vmap(lambda x, seed: x + uniforms(x, (seed, 1)), dims)(*given)
+    expected = [uniforms(like[0], (int(seed), 1)) for seed in (seeds if dims[1] == 0 else [5, 5, 5])]
+    assert torch.equal(drawn, torch.stack(expected))
+
+
 class Recorder(Rewrite):
     """Keeps the noise that it is handed."""
 

@@ -446,6 +446,19 @@ def test_every_cell_can_be_changed_in_place_downstream(part: Part) -> None:
     assert ran == len(part.cells)
 
 
+@pytest.mark.parametrize("dims", [(None, 1), (1, None), (1, 1)], ids=str)
+def test_under_vmap_each_example_has_a_value_and_a_carrier_of_its_own(dims: tuple[int | None, int | None]) -> None:
+    """What all share would get the sum of their gradients, and be changed for all of them."""
+    batch = numbers(15).view(3, 5)
+    value, carrier = (t[:, 0] if dim is None else t for t, dim in zip((batch.sign(), 0.1 * batch), dims, strict=True))
+    leaf = carrier.clone().requires_grad_()
+    y = torch.func.vmap(lambda v, c: graft(v, c.sin()).mul_(3.0), dims, out_dims=1)(value.clone(), leaf)
+    assert torch.equal(y, 3.0 * (value if dims[0] else value.unsqueeze(1).expand(3, 5)))
+    (got,) = torch.autograd.grad((batch * y).sum(), leaf)
+    expected = 3.0 * batch * (carrier.cos() if dims[1] else carrier.cos().unsqueeze(1))
+    torch.testing.assert_close(got, expected if dims[1] else expected.sum(1))
+
+
 def test_a_parameter_is_not_written_through() -> None:
     parameter = torch.nn.Parameter(torch.tensor([2.0, 3.0]))
     y = graft(parameter, parameter * 5)

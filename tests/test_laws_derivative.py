@@ -62,7 +62,7 @@ def jacobian(function: Callable[..., Tensor], x: list[Tensor]) -> list[Tensor]:
     return [torch.stack([row[i].flatten() for row in rows]) for i in range(len(x))]
 
 
-def close(a: Tensor, b: Tensor, cell: Cell, atol: float = 1e-7, rtol: float = 1e-5) -> None:
+def close(a: Tensor, b: Tensor, cell: Cell | str, atol: float = 1e-7, rtol: float = 1e-5) -> None:
     torch.testing.assert_close(a, b, atol=atol, rtol=rtol, msg=lambda m: f"{cell}: {m}")
 
 
@@ -232,33 +232,53 @@ def test_case_B14_forward_mode_is_reverse_mode(part: Part) -> None:
 
 @law()
 def test_vmap_is_a_loop(part: Part) -> None:
-    """vmap of the value, and of its gradient: per-sample gradients."""
-    op = part.op
+    """Over all tensors at once and over each alone: value, its gradient outside of vmap, and per-sample gradients."""
     ran = 0
-    places = tuple(range(arity(op)))
     for cell in part.cells:
-        samples = [sample(op, seed=5 * ran + i) for i in range(5)]
-        batch = [torch.stack(column) for column in zip(*samples, strict=True)]
-        everything = [*batch, *rowwise_noise(cell, batch)]
+        columns = batched_inputs(cell, 2, seed=ran)
+        everywhere = tuple(range(len(columns)))
+        for batched in [everywhere, *((i,) for i in everywhere)]:
+            assert_vmap_is_a_loop(cell, columns, batched)
+            ran += 1
+    assert ran >= 2 * len(part.cells)
 
-        def one(*inputs: Tensor, cell=cell) -> Tensor:
-            return cell(*inputs[: arity(cell.op)], T=T, noise=inputs[-1] if len(inputs) > arity(cell.op) else None)
 
-        def loss(*inputs: Tensor, one=one) -> Tensor:
-            return one(*inputs).sin().sum()
+def batched_inputs(cell: Cell, count: int, seed: int) -> list[Tensor]:
+    """Inputs, the noise if the cell needs any and the temperature if it uses one, with a leading batch dimension."""
+    samples = [sample(cell.op, seed=5 * seed + i) for i in range(count)]
+    columns = [torch.stack(column) for column in zip(*samples, strict=True)]
+    columns += rowwise_noise(cell, columns)
+    if "temperature" in cell.strategy.uses(cell.op):
+        columns.append(torch.linspace(0.3, 0.2, count, dtype=torch.float64))
+    return columns
 
-        rows = [[t[i] for t in everything] for i in range(5)]
-        close(torch.func.vmap(one)(*everything), torch.stack([one(*row) for row in rows]), cell, 1e-12)
-        mapped = torch.func.vmap(torch.func.grad(loss, argnums=places))(*everything)
-        looped = [torch.func.grad(loss, argnums=places)(*row) for row in rows]
-        plain = [
-            gradients(lambda *x, row=row, loss=loss: loss(*x, *row[arity(op) :]), row[: arity(op)]) for row in rows
-        ]
-        for i in places:
-            close(mapped[i], torch.stack([row[i] for row in looped]), cell, 1e-12)
-            close(mapped[i], torch.stack([row[i] for row in plain]), cell, 1e-12)
-        ran += 1
-    assert ran == len(part.cells)
+
+def assert_vmap_is_a_loop(cell: Cell, columns: list[Tensor], batched: tuple[int, ...]) -> None:
+    """For a batch along the first dimension of the tensors at some places, and one tensor for all rows elsewhere."""
+    places = tuple(range(arity(cell.op)))
+    noisy, tempered = cell.drawn, "temperature" in cell.strategy.uses(cell.op)
+
+    def value(*inputs: Tensor) -> Tensor:
+        noise = inputs[len(places)] if noisy else None
+        return cell(*inputs[: len(places)], T=inputs[-1] if tempered else T, noise=noise)
+
+    def loss(*inputs: Tensor) -> Tensor:
+        return value(*inputs).sin().sum()
+
+    given = [column if i in batched else column[0] for i, column in enumerate(columns)]
+    dims = tuple(0 if i in batched else None for i in range(len(columns)))
+    rows = [[t[k] if i in batched else t for i, t in enumerate(given)] for k in range(len(columns[0]))]
+    name = f"{cell}, batched {batched}"
+    looped = [gradients(lambda *x, row=row: loss(*x, *row[len(places) :]), row[: len(places)]) for row in rows]
+    leaves = [t.clone().requires_grad_(i in places) for i, t in enumerate(given)]
+    y = torch.func.vmap(value, dims)(*leaves)
+    close(y.detach(), torch.stack([value(*row) for row in rows]), name, 1e-12)
+    outside = torch.autograd.grad(y.sin().sum(), leaves[: len(places)])
+    inside = torch.func.vmap(torch.func.grad(loss, argnums=places), dims)(*given)
+    for i in places:
+        expected = torch.stack([row[i] for row in looped])
+        close(inside[i], expected, name, 1e-12)
+        close(outside[i], expected if i in batched else expected.sum(0), name, 1e-12)
 
 
 @law()

@@ -19,6 +19,7 @@ from surrogates.layers.hard_max import HardMax
 from surrogates.layers.hard_max_pool import HardMaxPool
 from surrogates.layers.quantized_activation import QuantizedActivation
 from surrogates.ops.quantize import Quantize
+from surrogates.quantizer import Quantizer
 from surrogates.strategies.gumbel import Gumbel
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
@@ -27,6 +28,7 @@ from surrogates.strategies.subgradient import Subgradient
 
 torch.set_num_threads(1)
 STE, FIRST = StraightThrough(), Subgradient(rule="first")
+CURVED = StraightThrough(carrier="smooth")
 STRATEGIES = [cls() for cls in STRATEGY_CLASSES.values()]
 every_component = pytest.mark.parametrize("name", LAYER_CLASSES)
 
@@ -117,6 +119,40 @@ def test_case_E10_evaluation_changes_nothing(name: str) -> None:
         x = branches(component)
         assert torch.equal(component(*x), component(*x))
         assert all(torch.equal(component.state_dict()[key], value) for key, value in state.items())
+
+
+def test_vmap_over_one_tensor_of_the_state_alone_is_a_loop() -> None:
+    """A learned scale, threshold, table or codebook, or the temperature, by rows; x is the same for all of them."""
+    made_of = {name: [made(name, strategy) for strategy in (STE, CURVED, Smooth())] for name in LAYER_CLASSES}
+    made_of["quantizer"] = [
+        Quantizer(STE, torch.randn(12, 6 * 8), grid=grid, scale="learned") for grid in ("symmetric", "affine")
+    ]
+    ran = set()
+    for name, components in made_of.items():
+        for component in filter(None, components):
+            state = {key: value for key, value in component.state_dict().items() if value.is_floating_point()}
+            for key in state:
+                assert_vmap_over_one_is_a_loop(component, state, key)
+                ran.add((name, key.split(".")[-1]))
+    assert len(ran) >= 15
+    assert {("learned_threshold", "threshold"), ("lookup", "table"), ("quantizer", "offset")} <= ran
+
+
+def assert_vmap_over_one_is_a_loop(component: nn.Module, state: dict[str, Tensor], key: str) -> None:
+    """The value, and its gradient by x and by what is learned, taken outside of vmap."""
+    x = [torch.randn(12, 6 * 8)] if isinstance(component, Quantizer) else branches(component)
+    given = {**state, key: torch.stack([state[key], 1.5 * state[key] + 0.1])}
+    leaves = [t.requires_grad_() for t in x]
+    leaves += [given[name].requires_grad_() for name, _ in component.named_parameters()]
+
+    def value(one: Tensor) -> Tensor:
+        return torch.func.functional_call(component, {**given, key: one}, tuple(x))
+
+    mapped, looped = torch.func.vmap(value)(given[key]), torch.stack([value(one) for one in given[key]])
+    torch.testing.assert_close(mapped, looped)
+    by = [torch.autograd.grad(y.sin().sum(), leaves, allow_unused=True) for y in (mapped, looped)]
+    for got, expected in zip(*by, strict=True):
+        torch.testing.assert_close(got, expected, msg=lambda m: f"{component} by {key}: {m}")
 
 
 def test_only_the_controls_have_no_hard_layer() -> None:
