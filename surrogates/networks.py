@@ -7,6 +7,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from surrogates.carriers import flat
 from surrogates.kernels import Kernel
 from surrogates.ops.maximum import Maximum
 from surrogates.ops.minimum import Minimum
@@ -49,7 +50,7 @@ def relaxed(rows: Tensor, kernel: Kernel, T: Tensor | float, positions: bool = F
     """
     n = rows.shape[-1]
     rows = _settled(rows)
-    wires = torch.eye(n, dtype=rows.dtype, device=rows.device).expand(*rows.shape, n) if positions else rows
+    wires = torch.eye(n, dtype=rows.dtype, device=rows.device) + flat(rows).unsqueeze(-1) if positions else rows
     for lower, upper in layers(n):
         a, b = _wires(rows, lower), _wires(rows, upper)
         keep = _order(a, b, kernel, T)

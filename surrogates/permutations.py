@@ -1,6 +1,7 @@
 """Relaxed permutation matrices (..., n, n) of rows (..., n): [rank, entry], ascending, each rank's weights sum to 1.
 
-Infinite entries keep their hard ranks and have no part in the others'.
+Infinite entries keep their hard ranks and have no part in the others'. In the forms with a softmax a weight below the
+dtype's normal range is 0.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from torch import Tensor
 from surrogates.kernels import KERNELS
 from surrogates.known import known_finite
 from surrogates.networks import relaxed
-from surrogates.soft_sort import soft_sort_weights
+from surrogates.relaxed_order import Law, relaxed_weights, softmax
+from surrogates.sort_laws import NeuralSort, SoftSort, below_maximum, linear, stable_order
 
 Relaxation = Callable[[Tensor, Tensor | float, slice], Tensor]
 ALL = slice(None)  # the ranks wanted
@@ -23,11 +25,6 @@ def ordered(rows: Tensor) -> tuple[Tensor, Tensor]:
     """The sorted values of rows, with their graph, and the order; tied entries stay as they were."""
     order = stable_order(rows)
     return rows.gather(-1, order), order
-
-
-def stable_order(rows: Tensor) -> Tensor:
-    """The entries in ascending order; tied ones stay as they were."""
-    return rows.detach().sort(dim=-1, stable=True).indices
 
 
 def exact_matrix(order: Tensor, rows: Tensor) -> Tensor:
@@ -40,15 +37,17 @@ def exact_matrix(order: Tensor, rows: Tensor) -> Tensor:
 def soft_sort(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
     """softmax over j of -|x_(i) - x_j| / T (Prillo & Eisenschlos 2020, arXiv 2006.16038)."""
     if known_finite(rows):
-        return soft_sort_weights(rows, stable_order(rows)[..., ranks], T)
+        return _finite(SoftSort(), rows, T, ranks)
     values, order = (sorted_[..., ranks] for sorted_ in ordered(rows))
     entries = torch.where(_participants(rows), _no_infinity(rows), torch.inf)  # infinitely far from every finite value
     distance = (_no_infinity(values).unsqueeze(-1) - entries.unsqueeze(-2)).abs()
-    return _settled(torch.softmax(distance / -T, -1), values, order, rows)
+    return _settled(softmax(distance / -T), values, order, rows)
 
 
 def neural_sort(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
     """softmax over j of ((2 i - 1 - n) x_j - sum_k |x_j - x_k|) / T (Grover et al. 2019, arXiv 1903.08850)."""
+    if known_finite(rows):
+        return _finite(NeuralSort(), rows, T, ranks)
     values, order = (sorted_[..., ranks] for sorted_ in ordered(rows))
     finite = ~rows.isinf()
     entries = _no_infinity(rows)
@@ -56,10 +55,8 @@ def neural_sort(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
     spread = torch.where(finite.unsqueeze(-2), gaps, 0).sum(-1)
     place = torch.arange(rows.shape[-1], device=rows.device)[ranks] - (rows == -torch.inf).sum(-1, keepdim=True)
     slope = (2 * place + 1 - finite.sum(-1, keepdim=True)).to(rows.dtype)
-    logits = slope.unsqueeze(-1) * entries.unsqueeze(-2) - spread.unsqueeze(-2)
-    logits = logits.masked_fill(~_participants(rows).unsqueeze(-2), -torch.inf)
-    below = logits - logits.detach().amax(-1, keepdim=True)  # before the division, which could overflow
-    return _settled(torch.softmax(below / T, -1), values, order, rows)
+    logits = linear(entries, spread, slope).masked_fill(~_participants(rows).unsqueeze(-2), -torch.inf)
+    return _settled(softmax(below_maximum(logits) / T), values, order, rows)
 
 
 def network(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
@@ -70,6 +67,13 @@ def network(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
 def network_logistic(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
     """The product of soft swaps with the logistic kernel (Petersen et al. 2021, arXiv 2105.04019): not monotone."""
     return relaxed(rows, KERNELS["logistic"], T, positions=True)[..., ranks, :]
+
+
+def _finite(law: Law, rows: Tensor, T: Tensor | float, ranks: slice) -> Tensor:
+    return relaxed_weights(law, rows, law.places(rows)[..., ranks], T)
+
+
+LAWS: dict[Relaxation, Law] = {soft_sort: SoftSort(), neural_sort: NeuralSort()}  # those with logits, for finite rows
 
 
 def _no_infinity(x: Tensor) -> Tensor:

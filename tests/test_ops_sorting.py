@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from products import FULL, HALF, cells, generator, gradients, sample
-from surrogates import permutations
+from surrogates import permutations, relaxed_order
 from surrogates.core import Op
 from surrogates.networks import layers
 from surrogates.ops import sort
@@ -23,8 +23,8 @@ from surrogates.ops.rank import Rank
 from surrogates.ops.sort import Sort
 from surrogates.ops.top_k import TopK
 from surrogates.ops.top_k_mask import TopKMask
-from surrogates.permutations import stable_order
-from surrogates.soft_sort import soft_sort_product
+from surrogates.permutations import LAWS, Relaxation
+from surrogates.relaxed_order import relaxed_product
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
@@ -356,20 +356,28 @@ def test_weighted_maxima_lie_below_the_maximum_and_are_not_monotone() -> None:
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-def test_products_with_soft_sorts_weights_are_those_of_the_matrix(transposed: bool) -> None:
+@pytest.mark.parametrize("relaxation", LAWS)
+def test_products_with_a_relaxed_orders_weights_are_those_of_the_matrix(
+    relaxation: Relaxation, transposed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Value, first and second derivatives by the rows and by the factor; a tie, some of the ranks, several pieces."""
-    x = torch.randn(2, 9, generator=generator(2), dtype=torch.float64)
+    monkeypatch.setattr(relaxed_order, "PIECE", 100)
+    x = torch.randn(3, 9, generator=generator(2), dtype=torch.float64)
     x[0, 3] = x[0, 5]
-    order = stable_order(x)[..., 2:7]
-    factor = torch.randn(2, 5 if transposed else 9, 2, generator=generator(3), dtype=torch.float64)
+    ranks, law = slice(2, 7), LAWS[relaxation]
+    factor = torch.randn(3, 5 if transposed else 9, 2, generator=generator(3), dtype=torch.float64)
+
+    def ours(x: Tensor, factor: Tensor) -> Tensor:
+        return relaxed_product(law, x, law.places(x)[..., ranks], 0.5, factor, transposed)
 
     def plain(x: Tensor, factor: Tensor) -> Tensor:
-        distance = (x.gather(-1, order).unsqueeze(-1) - x.unsqueeze(-2)).abs()
-        weights = torch.softmax(-distance / 0.5, -1)
+        with monkeypatch.context() as patch:
+            patch.setattr(permutations, "known_finite", lambda _: False)
+            weights = relaxation(x, 0.5, ranks)
         return (weights.mT if transposed else weights) @ factor
 
     found = []
-    for of in (lambda x, factor: soft_sort_product(x, order, 0.5, factor, transposed), plain):
+    for of in (ours, plain):
         leaves = [x.clone().requires_grad_(), factor.clone().requires_grad_()]
         y = of(*leaves)
         first = torch.autograd.grad(y.pow(2).sum(), leaves, retain_graph=True)
@@ -378,3 +386,31 @@ def test_products_with_soft_sorts_weights_are_those_of_the_matrix(transposed: bo
         found.append([y, *first, *again, *second])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("form", [None, "neural_sort"])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_weight_below_the_normal_range_is_zero(
+    form: str | None, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """exp(-90) is such a number in float32, exp(-87) is none, nor is one of them in float64."""
+    monkeypatch.setattr(permutations, "known_finite", lambda _: known)
+    for dtype in (torch.float32, torch.float64):
+        for distance in (87.0, 90.0):
+            x = torch.tensor([0.0, distance], dtype=dtype)
+            weight = Smooth(form=form)(Permutation(), x, T=1.0)[0, 1]
+            if dtype == torch.float32 and distance == 90:
+                assert weight == 0
+            else:
+                assert weight == pytest.approx(math.exp(-distance), rel=1e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_short_rows_and_no_rows_are_sorted_and_stay_connected(form: str | None) -> None:
+    for shape in ((3, 0), (0, 3), (0,), (2, 1)):
+        x = torch.empty(shape)
+        for op in (Sort(), Permutation()):
+            value = Smooth(form=form)(op, x, T=0.5)
+            assert value.shape == op.hard(x).shape
+            (slope,) = gradients(lambda x, op=op: Smooth(form=form)(op, x, T=0.5), [x])
+            assert slope.shape == shape

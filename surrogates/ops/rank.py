@@ -10,8 +10,8 @@ from torch import Tensor
 from surrogates.core import Op, flat, rewriting
 from surrogates.known import known_finite
 from surrogates.ops.sort import with_nan_rows
-from surrogates.permutations import ALL, Relaxation, network, neural_sort, soft_sort, stable_order
-from surrogates.soft_sort import soft_sort_product
+from surrogates.permutations import ALL, LAWS, Relaxation, network, neural_sort, soft_sort
+from surrogates.relaxed_order import relaxed_product
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ def pairwise(rows: Tensor, T: Tensor | float) -> Tensor:
 def mean_rank(relaxation: Relaxation, rows: Tensor, T: Tensor | float) -> Tensor:
     """The ranks 1 .. n weighted by a relaxed permutation, whose columns need not sum to 1."""
     places = torch.arange(1, rows.shape[-1] + 1, dtype=rows.dtype, device=rows.device)
-    if relaxation is soft_sort and known_finite(rows):
+    if (law := LAWS.get(relaxation)) and known_finite(rows):
         factor = torch.stack([places, torch.ones_like(places)], -1)
-        weighted, total = soft_sort_product(rows, stable_order(rows), T, factor, True).unbind(-1)
+        weighted, total = relaxed_product(law, rows, law.places(rows), T, factor, True).unbind(-1)
         return weighted / total
     weights = relaxation(rows, T, ALL)
     soft = (weights * places.unsqueeze(-1)).sum(-2) / weights.sum(-2)

@@ -12,8 +12,8 @@ from surrogates.core import Op, rewriting
 from surrogates.kernels import KERNELS
 from surrogates.known import known_finite
 from surrogates.networks import exact, relaxed
-from surrogates.permutations import ALL, Relaxation, neural_sort, ordered, soft_sort, stable_order
-from surrogates.soft_sort import soft_sort_product
+from surrogates.permutations import ALL, LAWS, Relaxation, neural_sort, ordered, soft_sort
+from surrogates.relaxed_order import relaxed_product
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ def shared(rows: Tensor) -> Tensor:
 def weighted(relaxation: Relaxation, rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
     """A relaxed permutation's weighted entries, ascending; infinite ones at their places, with derivative 0."""
     if known_finite(rows):
-        if relaxation is soft_sort:
-            return soft_sort_product(rows, stable_order(rows)[..., ranks], T, rows.unsqueeze(-1), False).squeeze(-1)
+        if law := LAWS.get(relaxation):
+            return relaxed_product(law, rows, law.places(rows)[..., ranks], T, rows.unsqueeze(-1), False).squeeze(-1)
         return (relaxation(rows, T, ranks) @ rows.unsqueeze(-1)).squeeze(-1)
     values = ordered(rows)[0][..., ranks]
     finite = torch.where(rows.isinf(), 0, rows)
