@@ -181,6 +181,44 @@ def test_pinned(operation: str, point: str, observed: str, table: KinkTable) -> 
     assert row(table, operation, point).observed == observed
 
 
+INTEGERS = {
+    "argmax": torch.argmax,
+    "argmin": torch.argmin,
+    "argsort": torch.argsort,
+    "indices of sort": lambda x: x.sort().indices,
+    "indices of topk": lambda x: x.topk(2).indices,
+    "indices of max": lambda x: x.max(0).indices,
+    "searchsorted": lambda x: torch.searchsorted(x, x + 0.5),
+    "bucketize": lambda x: torch.bucketize(x, torch.tensor([1.5])),
+    "count_nonzero": torch.count_nonzero,
+    "nonzero": torch.nonzero,
+    "to int64": lambda x: x.long(),
+    ">": lambda x: x > 1.5,
+    "==": lambda x: x == x,
+    "isnan": torch.isnan,
+    "isclose": lambda x: torch.isclose(x, x),
+    "signbit": torch.signbit,
+    "logical_and": lambda x: torch.logical_and(x, x),
+    "any": lambda x: x.any(),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_what_is_of_an_integer_or_boolean_type_has_no_graph(name: str) -> None:
+    output = INTEGERS[name](torch.tensor([1.0, 2.0, 3.0], requires_grad=True))
+    assert not output.is_floating_point()
+    assert output.grad_fn is None
+    assert not output.requires_grad
+
+
+def test_heaviside_raises_in_the_backward_pass() -> None:
+    x = torch.tensor([-1.0, 1.0], requires_grad=True)
+    output = torch.heaviside(x, torch.zeros(2))
+    assert output.requires_grad
+    with pytest.raises(RuntimeError, match="derivative for aten::heaviside is not implemented"):
+        output.sum().backward()
+
+
 def test_it_is_measured_when_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.Tensor, "kthvalue", lambda x, k: torch.return_types.sort((x.sum(), x)))
     assert row(surrogates.kinks(), "kthvalue, k = 2").observed == "1, 1, 1"
