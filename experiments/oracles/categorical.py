@@ -14,7 +14,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from experiments.oracles.setting import Act, Setting, normal
+from experiments.oracles.setting import Act, Setting, normal, stream
 from surrogates.core import Strategy
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.heaviside import Heaviside
@@ -49,23 +49,29 @@ def reinmax_mean(f: Function, theta: Tensor, T: float = 1.0) -> Tensor:
     return torch.stack(terms).sum(0)
 
 
-def by_choice(strategy: Strategy, f: Function, theta: Tensor) -> Tensor:
-    """The strategy's derivative for each choice, a row each; for strategies that depend on the choice alone."""
+def by_choice(strategy: Strategy, f: Function, theta: Tensor, draws: int = 1, seed: int = 0) -> Tensor:
+    """The strategy's derivatives for each choice, (n, draws, n); what noise it has given the choice is drawn."""
     n = len(theta)
-    noise = torch.full((n, n), 0.5, dtype=theta.dtype) + torch.diag(torch.full((n,), 0.5 - 1e-15, dtype=theta.dtype))
-    rows = theta.expand(n, n).clone().requires_grad_()
-    z = strategy(ArgMax(), rows, noise=noise)
-    if not torch.equal(z.detach(), _vertices(theta)):
+    rows = theta.expand(n, draws, n).clone().requires_grad_()
+    leading = 0.5 + (0.5 - 1e-15) * _vertices(theta).unsqueeze(1).expand_as(rows)
+    shape = strategy.noise_shape(ArgMax(), rows) or rows.shape
+    noise = torch.rand(shape, generator=stream(seed), dtype=theta.dtype).view(-1, *rows.shape)
+    noise[0] = leading
+    z = strategy(ArgMax(), rows, noise=noise.view(shape))
+    if not torch.equal(z.detach(), _vertices(theta).unsqueeze(1).expand_as(rows)):
         raise ValueError(f"{strategy} did not take the choices that it was led to")
     return torch.autograd.grad(f(z).sum(), rows)[0]
 
 
-def rescaled(strategy: Strategy, f: Function, theta: Tensor) -> tuple[float, float]:
-    """Squared bias and total variance after the mean is rescaled to the truth's norm (Hooper & Shekhovtsov 2026)."""
-    p, truth, rows = theta.softmax(-1), exact(f, theta), by_choice(strategy, f, theta)
-    mean = p @ rows
+def rescaled(strategy: Strategy, f: Function, theta: Tensor, draws: int = 1, seed: int = 0) -> tuple[float, float]:
+    """Squared bias and total variance after the mean is rescaled to the truth's norm (Hooper & Shekhovtsov 2026).
+
+    By enumeration of the choices; `draws` a choice, of strategies that have more noise than that.
+    """
+    p, truth, rows = theta.softmax(-1), exact(f, theta), by_choice(strategy, f, theta, draws, seed)
+    mean = p @ rows.mean(1)
     scale = truth.norm() / mean.norm()
-    variance = scale**2 * (p @ (rows - mean).square().sum(-1))
+    variance = scale**2 * (p @ (rows - mean).square().sum(-1).mean(1))
     return (scale * mean - truth).square().sum().item(), variance.item()
 
 
