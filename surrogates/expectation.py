@@ -115,9 +115,14 @@ _apply = applier(_Recomputed)
 
 def in_pieces(curve: Curve, x: Tensor, T: Tensor) -> Tensor:
     """curve(x, T), on a CPU in pieces whose intermediate tensors stay in its cache, unless a graph is recorded."""
-    if x.numel() <= CHUNK or x.is_cuda or torch.is_grad_enabled():
+    recorded = torch.is_grad_enabled() or torch._C._are_functorch_transforms_active()
+    if x.numel() <= CHUNK or x.is_cuda or recorded:
         return curve(x, T)
-    return torch.cat([curve(piece, T) for piece in torch.split(x.reshape(-1), CHUNK)]).reshape(x.shape)
+    row = x.reshape(-1)
+    result = torch.empty_like(row)
+    for piece, place in zip(torch.split(row, CHUNK), torch.split(result, CHUNK), strict=True):
+        place.copy_(curve(piece, T))
+    return result.view(x.shape)
 
 
 def _split(x: Tensor) -> tuple[Tensor, Tensor]:

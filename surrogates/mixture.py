@@ -15,7 +15,7 @@ from surrogates.kernels import Kernel
 from surrogates.known import dual
 from surrogates.steps import Steps, width
 
-PIECE = 2**18  # numbers
+PIECE = 2**19  # numbers
 GATHER = 0.1  # an entry that is gathered costs as much as ten that are not
 
 
@@ -56,7 +56,10 @@ class _Mixture(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, table: Tensor, T: Tensor, steps: Steps) -> Tensor:
         ctx.steps = steps
         ctx.save_for_backward(x, table, T)
-        return torch.cat([_value(piece, table, T, steps) for piece in _pieces(x, steps)])
+        mixed = torch.empty_like(x)
+        for piece, place in zip(_pieces(x, steps), _pieces(mixed, steps), strict=True):
+            place.copy_(_value(piece, table, T, steps))
+        return mixed
 
     @staticmethod
     @without_autocast
@@ -69,10 +72,10 @@ class _Mixture(torch.autograd.Function):
             wanted = [leaf if needed else None for leaf, needed in zip((x, table), ctx.needs_input_grad, strict=False)]
             found = iter(torch.autograd.grad(again, [t for t in wanted if t is not None], gradient, create_graph=True))
             return *(None if leaf is None else next(found) for leaf in wanted), None, None
-        by_table, slopes = torch.zeros_like(table), []
-        for piece, incoming in zip(_pieces(x, steps), _pieces(gradient, steps), strict=True):
-            slopes.append(_slopes(piece, incoming, table, T, steps, by_table))
-        return gradient * torch.cat(slopes), by_table, None, None
+        by_x, by_table = torch.empty_like(x), torch.zeros_like(table)
+        for piece, incoming, place in zip(*(_pieces(t, steps) for t in (x, gradient, by_x)), strict=True):
+            torch.mul(incoming, _slopes(piece, incoming, table, T, steps, by_table), out=place)
+        return by_x, by_table, None, None
 
 
 def _pieces(x: Tensor, steps: Steps) -> tuple[Tensor, ...]:
