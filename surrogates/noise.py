@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,11 +23,19 @@ def uniforms(like: Tensor, key: tuple[Any, ...], shape: tuple[int, ...] | None =
     if isinstance(key[0], Tensor):
         drawn: Tensor = _Keyed.apply(like, key[0], key[1:], shape)
         return drawn
-    digest = hashlib.blake2b(struct.pack(f"<{len(key)}q", *key), digest_size=8).digest()
-    generator = torch.Generator(device=like.device)
-    generator.manual_seed(int.from_bytes(digest, "little") >> 1)
+    return uniforms_of_seeds(like, key[:1], key[1:], shape)[0]
+
+
+def uniforms_of_seeds(
+    like: Tensor, seeds: Sequence[int], rest: tuple[Any, ...], shape: tuple[int, ...] | None = None
+) -> Tensor:
+    """The uniforms of each seed, (seeds, *shape), all with the same rest of the key."""
     dtype = torch.promote_types(like.dtype, torch.float32)
-    drawn = torch.rand(like.shape if shape is None else shape, generator=generator, dtype=dtype, device=like.device)
+    drawn = like.new_empty((len(seeds), *(like.shape if shape is None else shape)), dtype=dtype)
+    generator = torch.Generator(device=like.device)
+    for seed, own in zip(seeds, drawn.unbind(), strict=True):
+        digest = hashlib.blake2b(struct.pack(f"<{1 + len(rest)}q", seed, *rest), digest_size=8).digest()
+        own.uniform_(generator=generator.manual_seed(int.from_bytes(digest, "little") >> 1))
     return drawn.clamp_(min=SMALLEST)
 
 
@@ -59,9 +68,6 @@ class _Keyed(torch.autograd.Function):
     def vmap(
         info: Any, dims: Any, like: Tensor, seeds: Tensor, rest: tuple[int, ...], shape: tuple[int, ...] | None
     ) -> tuple[Tensor, int]:
-        examples, keys = (
-            [given] * info.batch_size if dim is None else given.unbind(dim)
-            for given, dim in zip((like, seeds), dims, strict=False)
-        )
-        drawn = [uniforms(x, (int(seed), *rest), shape) for x, seed in zip(examples, keys, strict=True)]
-        return torch.stack(drawn), 0
+        example = like if dims[0] is None else like.select(dims[0], 0)
+        own = seeds.expand(info.batch_size) if dims[1] is None else seeds
+        return uniforms_of_seeds(example, own.tolist(), rest, shape), 0

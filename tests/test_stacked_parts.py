@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from experiments.data.batches import Batches
@@ -14,8 +15,14 @@ from experiments.optimizers.adamw import AdamW
 from experiments.optimizers.optimizer import Optimizer
 from experiments.optimizers.sgd import SGD
 from experiments.stacked.batches import StackedBatches
+from experiments.stacked.compiled import cross_entropy_and_gradient
+from experiments.stacked.layers import stack
 from experiments.stacked.optimizers import groups
 from experiments.stacked.together import THREADS, together
+from surrogates import HardLayer, key_noise
+from surrogates.ops.floor import Floor
+from surrogates.strategies.dither import Dither
+from surrogates.strategies.perturbed import Perturbed
 
 
 @pytest.mark.parametrize("n", [37, 33])  # a short last batch, and one of a single sample, which is merged
@@ -49,3 +56,27 @@ def test_file_work_goes_through_all_items_in_order_and_says_what_fails() -> None
     assert together(lambda item: item * item, many) == [item * item for item in many]
     with pytest.raises(ZeroDivisionError):
         together(lambda item: 1 // (item - 3), many)
+
+
+def test_the_loss_and_its_derivative_are_torchs() -> None:
+    torch.manual_seed(0)
+    logits, y = 5 * torch.randn(6, 4, dtype=torch.float64), torch.tensor([0, 3, 1, 1, 2, 0])
+    losses, gradient = cross_entropy_and_gradient(logits, y, 2)
+    leaf = logits.requires_grad_()
+    expected = F.cross_entropy(leaf, y, reduction="none").view(2, -1).mean(1)
+    torch.testing.assert_close(losses, expected)
+    torch.testing.assert_close(gradient, torch.autograd.grad(expected.sum(), leaf)[0])
+
+
+@pytest.mark.parametrize("strategy", ["dither", "perturbed"])  # noise by sample; by draw and sample
+def test_a_stack_draws_the_noise_of_each_seed(strategy: str) -> None:
+    kind = {"dither": Dither, "perturbed": Perturbed}[strategy]()
+    x, seeds = torch.randn(2 * 3, 4), [7, 3]
+    alone = HardLayer(Floor(), kind)
+    outputs = []
+    for seed, own in zip(seeds, x.split(3), strict=True):
+        key_noise(alone, seed, 5)
+        outputs.append(alone(own))
+    layer = stack([nn.Sequential(HardLayer(Floor(), kind)) for _ in seeds])
+    key_noise(layer, torch.tensor(seeds), 5)
+    torch.testing.assert_close(layer(x), torch.cat(outputs))

@@ -16,6 +16,7 @@ from torch.nn.utils import parametrize
 
 from surrogates.core import Strategy
 from surrogates.hard_layer import HardLayer, hard_layers
+from surrogates.noise import uniforms_of_seeds
 
 
 def unfold(x: Tensor, replicas: int) -> Tensor:
@@ -28,16 +29,17 @@ class StackedLinear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """(R * B, in) to (R * B, out)."""
-        product = unfold(x, len(self.weight)), self.weight.transpose(1, 2)
+        product = x.view(len(self.weight), -1, self.in_features), self.weight.mT
         if self.bias is None:
             return torch.bmm(*product).flatten(0, 1)
         return torch.baddbmm(self.bias.unsqueeze(1), *product).flatten(0, 1)
 
 
 class StackedHardLayer(HardLayer):
-    """A hard layer without parameters: folded as it is, or under vmap where replicas have their own T or noise.
+    """A hard layer without parameters: folded as it is, or under vmap where replicas have their own T.
 
-    `temperature` is (R,), `strategies` holds each replica's own, `noise_key` begins with the seeds, int64 (R,).
+    `temperature` is (R,), `strategies` holds each replica's own, or one that all have; `noise_key` begins with the
+    seeds, int64 (R,).
     """
 
     strategies: list[Strategy]
@@ -47,11 +49,24 @@ class StackedHardLayer(HardLayer):
         """The op on folded inputs."""
         if self.mode == "hard":
             return super().forward(*x)
-        noisy = self.acting.noisy(self.op)
-        if self.one_temperature and not noisy:
-            T = None if self.temperature is None else self.temperature[0]
-            return self.acting(self.op, *x, T=T)
-        return _vmapped(self, self._alone, x)
+        if not self.one_temperature:
+            return _vmapped(self, self._alone, x)
+        T = None if self.temperature is None else self.temperature[0]
+        return self.acting(self.op, *x, T=T, noise=self._noise(x))
+
+    def _noise(self, x: tuple[Tensor, ...]) -> Tensor | None:
+        """Folded, each replica's own; under vmap that of one."""
+        seeds, *rest = self.noise_key
+        if not isinstance(seeds, Tensor) or seeds.dim() == 0 or not self.acting.noisy(self.op):
+            return super()._noise(x)
+        own = [unfold(tensor, len(seeds))[0] for tensor in x]
+        shape, folded = self.acting.noise_shape(self.op, *own), self.acting.noise_shape(self.op, *x)
+        assert shape is not None
+        assert folded is not None
+        self.draws += 1
+        drawn = uniforms_of_seeds(own[0], seeds.tolist(), (*rest, self.draws), shape)
+        samples = next((axis for axis, sizes in enumerate(zip(shape, folded, strict=True)) if len(set(sizes)) > 1), 0)
+        return drawn.flatten(0, 1) if samples == 0 else torch.cat(drawn.unbind(), samples)
 
     def _alone(self, state: dict[str, Tensor], *x: Tensor) -> Tensor:
         return self.acting(self.op, *x, T=state.get("temperature"), noise=self._noise(x))
@@ -83,6 +98,12 @@ def anneal(layer: Any, progress: float, epoch: float | None) -> None:
         layer.temperature.fill_(scheduled[0])
     else:
         layer.temperature.copy_(torch.tensor(scheduled))
+
+
+def changes(model: nn.Module) -> bool:
+    """Whether any replica's strategy, or its temperature, is another one at the end of training than at its start."""
+    layers: list[Any] = list(hard_layers(model).values())
+    return any(strategy.changes for layer in layers for strategy in layer.strategies)
 
 
 class Vmapped(nn.Module):
@@ -146,7 +167,8 @@ def stack(models: Sequence[nn.Module]) -> nn.Module:
             module._buffers[key] = together
     _convert(stacked)
     for name, layer in hard_layers(stacked).items():
-        layer.strategies = [own[name] for own in strategies]  # type: ignore[assignment]
+        own = [models[name] for models in strategies]
+        layer.strategies = own if any(one != own[0] for one in own) else own[:1]  # type: ignore[assignment]
         layer.anneal(0.0, 0.0)
     return stacked
 

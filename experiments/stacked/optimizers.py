@@ -31,6 +31,8 @@ class StackedOptimizer:
         self.state: State = {}
         self.steps = 0
         self.decay = self._each([policy.weight_decay for policy in policies])
+        distinct = list(dict.fromkeys(policies))
+        self._distinct, self._which = distinct, [distinct.index(policy) for policy in policies]
 
     def _each(self, values: Sequence[float]) -> Number:
         if len(set(values)) == 1:
@@ -39,11 +41,8 @@ class StackedOptimizer:
 
     def rates(self, step: int, max_steps: int) -> list[float]:
         """Each replica's learning rate at optimizer step `step`, counted from 0."""
-        known: dict[Optimizer, float] = {}
-        for policy in self.policies:
-            if policy not in known:
-                known[policy] = policy.lr_at(step, max_steps) if policy.scheduled else policy.lr
-        return [known[policy] for policy in self.policies]
+        rates = [policy.lr_at(step, max_steps) if policy.scheduled else policy.lr for policy in self._distinct]
+        return [rates[which] for which in self._which]
 
     def numbers(self, rates: Sequence[float]) -> dict[str, Number]:
         """What the next step multiplies with: it is the `steps`-th from here on."""

@@ -33,6 +33,7 @@ class StackedSession:
         self.trainer, self.records, self._lines, self._failed = trainer, records, lines, failed
         self.validate = StackedValidation(trainer)
         self.results: dict[int, dict[str, Any]] = {}
+        self._diagnosed = {r for r, record in records.items() if record.diagnostics.kinds}
         self._pause = CHECKPOINT_SECONDS
         self._saved_at = time.monotonic()
 
@@ -80,7 +81,7 @@ class StackedSession:
     def _diagnose(self) -> None:
         """Measures each replica that asks for it, as a model alone."""
         trainer = self.trainer
-        for r in self.alive:
+        for r in self._diagnosed - trainer.diverged:
             if self.records[r].diagnostics.due(trainer.step):
                 self.records[r].diagnose(trainer.step, trainer.annealed(r), trainer.own_batch(r, trainer.step + 1))
 

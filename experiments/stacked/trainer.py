@@ -18,9 +18,9 @@ from experiments.layer_probe import LayerProbe, Reading, by_tag
 from experiments.nonfinite import diagnosis, is_sound
 from experiments.parameter_names import trained
 from experiments.stacked.batches import StackedBatches
-from experiments.stacked.compiled import CompiledStep, clip_factor, cross_entropy
+from experiments.stacked.compiled import CompiledStep, clip_factor, cross_entropy_and_gradient
 from experiments.stacked.interval import StackedInterval
-from experiments.stacked.layers import stack
+from experiments.stacked.layers import changes, stack
 from experiments.stacked.optimizers import KINDS, StackedOptimizer
 from experiments.trainer import shares_done, training_batches
 from surrogates import anneal, calibrate, key_noise
@@ -55,6 +55,7 @@ class StackedTrainer:
         self.records = [GradientRecord.of(self.template) for _ in models]
         self.probe = LayerProbe(self.model, self.replicas)
         self.noisy = any(layer.strategy.noisy(layer.op) for layer in self.probe.layers.values())
+        self.anneals = changes(self.model)
         self.key = torch.tensor(self.seeds)
         self.interval = StackedInterval(self.settings.device, self.replicas)
         self.compiles = compiles
@@ -65,7 +66,8 @@ class StackedTrainer:
     def advance(self) -> list[Values] | None:
         """One optimizer step of all; what is logged at it by replica, or None. Adds to `faults`."""
         self.step += 1
-        anneal(self.model, *shares_done(self.step, self.settings, self.batches.first))
+        if self.anneals:
+            anneal(self.model, *shares_done(self.step, self.settings, self.batches.first))
         if self.noisy:
             key_noise(self.model, self.key, self.step)
         rates = self.optimizer.rates(self.step - 1, self.settings.max_steps)
@@ -97,10 +99,11 @@ class StackedTrainer:
     ) -> tuple[dict[str, Tensor], list[Reading]]:
         """Gives the gradients' norms before clipping, if anything needs them, and what was read at the layers."""
         with self.probe.watching() if logs else nullcontext():
-            losses = cross_entropy(self.model(x), y, self.replicas)
+            logits = self.model(x)
+        losses, gradient = cross_entropy_and_gradient(logits.detach(), y, self.replicas)
         for parameter in self.parameters.values():
             parameter.grad = None
-        torch.autograd.backward(losses.sum())
+        torch.autograd.backward(logits, gradient)
         readings = self.probe.measure() if logs else []
         self.interval.add(losses, len(y) // self.replicas)
         norms = self._norms(present_gradients(self.parameters)) if logs or self.clip_norm is not None else {}
