@@ -18,6 +18,7 @@ from experiments.data.dataset import Dataset
 from experiments.nonfinite import Diverged
 from experiments.record import Record
 from experiments.run import Outcome, Request, broken_off, claim, open_record, title
+from experiments.stacked.memory import keep_freed_memory
 from experiments.stacked.session import StackedSession
 from experiments.stacked.together import together
 from experiments.stacked.trainer import StackedTrainer
@@ -52,6 +53,7 @@ def run_group(requests: Sequence[Request | None], compiled: bool = False) -> lis
     place of a run that does not train, or is None, is kept: so the others are the same numbers, bit for bit.
     Raises Interrupted with every run's checkpoint written. They must be such as `obstacle` has nothing against.
     """
+    keep_freed_memory()
     endings: dict[int, Ending] = {}
     with ExitStack() as held:
         members = _members(requests, endings, held)
