@@ -54,7 +54,7 @@ class Op:
     needs_mean: ClassVar[bool] = False  # smooth exists only for kernels with a mean
     subtracts_noise: ClassVar[bool] = False  # over a dim: the smooth reading is under x - T g, g Gumbel
     tempered_proxy: ClassVar[bool] = False  # the proxy depends on T
-    linear_in_curves: ClassVar[bool] = False  # proxy, smooth: curves times constants, summed; so slopes are enough
+    linear_in_curves: ClassVar[bool] = False  # proxy, smooth: curves of the inputs, summed; so slopes are enough
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm",)  # what may be chosen at kinks and ties
 
     def __post_init__(self) -> None:

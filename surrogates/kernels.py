@@ -95,7 +95,7 @@ class Normal(Kernel):
         return 0.5 * torch.erfc(u * -math.sqrt(0.5))
 
     def density(self, u: Tensor) -> Tensor:
-        return torch.exp(-0.5 * u * u) / math.sqrt(2 * math.pi)
+        return (u * u).mul_(-0.5).exp() / math.sqrt(2 * math.pi)
 
     def ramp(self, u: Tensor) -> Tensor:
         return _within(u, 40.0, lambda v: v * self.cdf(v) + self.density(v))  # inf * 0 outside
@@ -160,7 +160,7 @@ class Cauchy(Kernel):
         return 0.5 + torch.atan(u) / math.pi
 
     def density(self, u: Tensor) -> Tensor:
-        return 1 / (math.pi * (1 + u * u))
+        return (u * u).add_(1).mul_(math.pi).reciprocal()
 
     def ramp(self, u: Tensor) -> Tensor:
         a = _magnitude(u)
@@ -186,7 +186,7 @@ class FastSigmoid(Kernel):
         return torch.where(u < 0, tail, 1 - tail)
 
     def density(self, u: Tensor) -> Tensor:
-        return 0.5 / (1 + u.abs()) ** 2
+        return u.abs().add_(1).square().mul_(2).reciprocal()
 
     def ramp(self, u: Tensor) -> Tensor:
         return torch.where(u >= 0, u, 0) - 0.5 * torch.log1p(_magnitude(u))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -23,6 +24,9 @@ from products import (
     total,
 )
 from surrogates import graft
+from surrogates.ops.maximum import Maximum
+from surrogates.ops.minimum import Minimum
+from surrogates.strategies.ste import StraightThrough
 from surrogates.strategies.subgradient import Subgradient
 
 torch.set_num_threads(1)
@@ -416,3 +420,6 @@ def test_a_half_precision_carrier_that_overflows_is_not_taken_for_infinite() -> 
                 ran += 1
     assert ran >= 14
     assert math.isfinite(torch.finfo(torch.float16).max)
+    apart = [big[:, :1], -big[:, :1]]
+    for op, shares in ((Maximum(), [1, 0]), (Minimum(), [0, 1])):
+        assert [g.item() for g in gradients(partial(StraightThrough(), op), apart)] == shares

@@ -29,6 +29,7 @@ class Clamp(Op):
 
     low: float = 0.0
     high: float = 1.0
+    linear_in_curves: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "left", "right")
 
     def __post_init__(self) -> None:

@@ -27,6 +27,7 @@ class Round(Op):
     """
 
     needs_mean: ClassVar[bool] = True
+    linear_in_curves: ClassVar[bool] = True
 
     @property
     def grid(self) -> float:

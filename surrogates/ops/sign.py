@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, passing_between
+from surrogates.expectation import curve
 from surrogates.kernels import Kernel
 from surrogates.known import with_nan
 
@@ -21,6 +23,7 @@ class Sign(Op):
     """
 
     zero: float = 0.0
+    linear_in_curves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,7 +43,7 @@ class Sign(Op):
         return passing_between(x, -1.0, 1.0)
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        return 2 * kernel.cdf(x / T) - 1
+        return curve(x, T, lambda x, T: 2 * kernel.cdf(x / T) - 1, lambda x, T: 2 * kernel.density(x / T) / T)
 
     def logits(self, x: Tensor) -> Tensor:
         return torch.stack([torch.zeros_like(x), x], -1)

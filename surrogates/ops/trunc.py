@@ -23,6 +23,7 @@ class Trunc(Op):
     """
 
     needs_mean: ClassVar[bool] = True
+    linear_in_curves: ClassVar[bool] = True
 
     def hard(self, x: Tensor) -> Tensor:
         return torch.trunc(x)
