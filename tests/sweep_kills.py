@@ -10,6 +10,7 @@ import time
 import uuid
 from pathlib import Path
 
+from run_contents import assert_same_run
 from runs import CONF, ROOT, read
 
 # The main job, with a checkpoint at every evaluation, so that there is something to go on from.
@@ -50,6 +51,14 @@ class Sweep:
 
     def statuses(self) -> list[str]:
         return [read(path)["status"] for path in self.folder.rglob("status.json")]
+
+    def assert_same_runs(self, other: Sweep) -> None:
+        """The same jobs, each DONE, of the same configuration and with the same bytes."""
+        assert self.files("config.yaml") == other.files("config.yaml")
+        jobs = self.files("status.json")
+        assert jobs.keys() == other.files("status.json").keys()
+        for name in jobs:
+            assert_same_run((self.folder / name).parent, (other.folder / name).parent)
 
     def done(self) -> dict[str, bytes]:
         """The status files of the jobs that are done, which hold the time at which each was."""
@@ -92,8 +101,4 @@ def assert_kills_change_nothing(tmp_path: Path, own: tuple[str, ...], kills: int
         done = killed.done()
     killed.end()
     assert done.items() <= killed.done().items(), seed
-    assert set(killed.statuses()) == {"DONE"}
-    names = ("metrics.jsonl", "result.json", "config.yaml")
-    assert whole.files(*names).keys() == killed.files(*names).keys()
-    for name, content in whole.files(*names).items():
-        assert killed.files(Path(name).name)[name] == content, (name, seed)
+    killed.assert_same_runs(whole)

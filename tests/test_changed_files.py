@@ -12,6 +12,7 @@ from experiments import session
 from experiments.run import Request
 from experiments.stacked.run import run_group
 from experiments.tracking import checkpoint
+from run_contents import assert_same_run
 from runs import command, compose, read, train, tree
 
 OWN = ("strategy=rewrite", *LONG, "hydra.run.dir=run")
@@ -41,8 +42,7 @@ def assert_goes_on(folder, whole):
     answer = command(*OWN, cwd=folder.parent)
     assert answer.code == 0, answer.err
     assert f"from step {STOPPED}" in answer.out
-    for name in ("metrics.jsonl", "result.json"):
-        assert (folder / name).read_bytes() == (whole / name).read_bytes()
+    assert_same_run(folder, whole)
 
 
 def flipped(content, place):
@@ -133,8 +133,7 @@ def test_other_files_of_a_cut_off_run_may_be_anything(cut_off, whole, name):
         if content is not None:
             path.write_bytes(content)
         assert command(*OWN, cwd=cut_off.parent).code == 0
-    for file in ("metrics.jsonl", "result.json"):
-        assert (cut_off / file).read_bytes() == (whole / file).read_bytes()
+    assert_same_run(cut_off, whole)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from fault_layer import FaultyDisk
 from experiments import session
 from experiments.tracking.metrics import MetricsLog, read_metrics
 from experiments.trainer import Trainer
+from run_contents import assert_same_run
 from runs import ROOT, SHORT, command, only_run, process, read, tree
 
 OWN = ("strategy=rewrite", "max_steps=12", "log_every=2", "eval_every=4", "model.width=8", "hydra.run.dir=run")
@@ -44,8 +45,7 @@ def assert_stops_and_goes_on(tmp_path, whole, first, fault=errno.ENOSPC):
     assert "Traceback" not in answer.err + answer.out
     again = command(*OWN, cwd=tmp_path)
     assert again.code == 0, again.err
-    for name in ("metrics.jsonl", "result.json"):
-        assert (tmp_path / "run" / name).read_bytes() == (whole / name).read_bytes()
+    assert_same_run(tmp_path / "run", whole)
     assert not list(tmp_path.rglob("*.tmp"))
 
 
@@ -104,7 +104,7 @@ def test_a_failing_disk_in_a_sweep_fails_its_jobs_and_leaves_the_finished_ones(t
     again = command(*arguments, cwd=tmp_path)
     assert again.code == 0, again.out
     assert tree(finished) == before
-    assert (finished / "metrics.jsonl").read_bytes() == (whole[0] / "metrics.jsonl").read_bytes()
+    assert_same_run(finished, whole[0])
 
 
 def test_a_write_that_takes_only_a_part_is_gone_on_with(tmp_path):

@@ -5,6 +5,7 @@ import subprocess
 import pytest
 from test_cli import ENVIRONMENT, TRAIN
 
+from run_contents import assert_same_run
 from runs import SHORT, lines, read
 
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "env": ENVIRONMENT}
@@ -20,9 +21,9 @@ def test_sixteen_runs_at_once_into_one_root(tmp_path):
     errors = [process.communicate(timeout=300)[1] for process in running]
     assert [process.returncode for process in running] == [0] * 16, errors
     folders = [path.parent for path in tmp_path.rglob("status.json")]
-    assert [read(folder / "status.json")["status"] for folder in folders] == ["DONE"] * 16
-    for name in ("metrics.jsonl", "result.json"):
-        assert len({(folder / name).read_bytes() for folder in folders}) == 1
+    assert len(folders) == 16
+    for folder in folders:
+        assert_same_run(folder, folders[0])
 
 
 @pytest.mark.slow

@@ -2,22 +2,21 @@
 
 import itertools
 import json
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 import torch
-from test_run import last, same
 from test_tensorboard import Board
 
-from experiments import session
+from experiments import record, session
+from experiments.record import Record
 from experiments.tracking import checkpoint
-from experiments.tracking.run_paths import RunPaths
 from experiments.trainer import Trainer
-from runs import ROOT, command, lines, only_run, read, train, tree
+from run_contents import assert_same_run, last, same
+from runs import command, lines, only_run, read, train, tree
 
 LONG = ("max_steps=24", "log_every=2", "eval_every=4", "model.width=8", "model.batch_norm=true")
 # All that has a state: momentum or moments, a schedule, clipping, noise, annealing, batch norm, learned ranges.
@@ -48,13 +47,8 @@ def whole(tmp_path_factory):
 
 
 def assert_as_whole(folder, uninterrupted):
-    """The same files, the same weights and optimizer, and one curve."""
-    for name in ("metrics.jsonl", "result.json"):
-        assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes()
-    assert same(last(folder), last(uninterrupted))
-    best = [checkpoint.load(RunPaths(path).best_checkpoint) for path in (folder, uninterrupted)]
-    assert same(*best)
-    assert read(folder / "status.json")["status"] == "DONE"
+    """The same run, and one curve."""
+    assert_same_run(folder, uninterrupted)
     board = Board(folder.parent)
     for tag in ("loss/train", "accuracy/val"):
         logged = [(record["step"], record[tag]) for record in lines(folder) if tag in record]
@@ -152,41 +146,40 @@ def test_stopped_again_and_again(tmp_path, monkeypatch, whole):
     assert_as_whole(folder, whole("noise"))
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from experiments import record, session
-from experiments.tracking import checkpoint
-place, count = sys.argv.pop(1), int(sys.argv.pop(1))
-session.CHECKPOINT_SECONDS = 0.0
-owner, name = {
-    "log": (record.Record, "write"),
+PLACES = {
+    "log": (Record, "write"),
     "replace": (os, "replace"),
     "save": (checkpoint, "save"),
     "evaluate": (session.Validation, "__call__"),
     "finish": (session.Session, "_finish"),
     "result": (record, "write_json"),
-}[place]
-original = getattr(owner, name)
-def counting(*arguments):
-    global count
-    count -= 1
-    if count == 0 and place != "result":
-        os.kill(os.getpid(), signal.SIGKILL)
-    done = original(*arguments)
-    if count == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return done
-setattr(owner, name, counting)
-from experiments.cli import main
-main(Path("CONF"))
-""".replace("CONF", str(ROOT / "conf"))
+}
+
+
+def die_at(place, count, cwd, arguments):
+    """Runs a command and is killed at the n-th call of a place: before it, or after it for the result."""
+    owner, name = PLACES[place]
+    original, left = getattr(owner, name), itertools.count(count - 1, -1)
+
+    def counting(*given):
+        here = next(left) == 0
+        if here and place != "result":
+            os.kill(os.getpid(), signal.SIGKILL)
+        done = original(*given)
+        if here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+
+    setattr(owner, name, counting)
+    command(*arguments, cwd=cwd)
 
 
 def killed(cwd, place, count, *arguments):
-    line = [sys.executable, "-c", KILLED, place, str(count), *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(line, cwd=cwd, env=environment, capture_output=True, check=False).returncode
+    """The exit code of a command in a process of its own, a copy of this one: nothing has to be imported again."""
+    process = multiprocessing.get_context("fork").Process(target=die_at, args=(place, count, cwd, arguments))
+    process.start()
+    process.join()
+    return process.exitcode
 
 
 @pytest.mark.parametrize(

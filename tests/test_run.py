@@ -15,9 +15,8 @@ import experiments
 from experiments.build import build_model
 from experiments.config import choose, config_hash
 from experiments.record import Record
-from experiments.tracking import checkpoint
-from experiments.tracking.run_paths import RunPaths
 from experiments.trainer import Trainer
+from run_contents import last, same
 from runs import CONF, ROOT, SHORT, command, compose, lines, only_run, process, read, train, tree
 from surrogates import EmptyCell, hard_layers, key_noise
 
@@ -65,21 +64,6 @@ def model_of(component):
 def initial(*overrides):
     """The parameters before the first step."""
     return build_model(choose(compose(*overrides))).state_dict()
-
-
-def last(folder):
-    return checkpoint.load(RunPaths(folder).last_checkpoint)["trainer"]
-
-
-def same(left, right):
-    """Equal bit for bit, in tensors, containers and numbers."""
-    if isinstance(left, torch.Tensor):
-        return torch.equal(left, right)
-    if isinstance(left, dict):
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
-    if isinstance(left, list | tuple):
-        return len(left) == len(right) and all(map(same, left, right))
-    return left == right
 
 
 STOCHASTIC = ("component=quantized_activation", "strategy=rewrite", "model.batch_norm=true", "optimizer.clip_norm=0.5")

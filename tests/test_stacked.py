@@ -7,7 +7,6 @@ import signal
 
 import pytest
 import torch
-from test_run import last
 from test_tensorboard import Board
 
 import experiments
@@ -19,6 +18,7 @@ from experiments.stacked import optimizers, session
 from experiments.stacked.obstacles import obstacle
 from experiments.stacked.run import run_group
 from experiments.stacked.trainer import StackedTrainer
+from run_contents import assert_same_run, last
 from runs import CONF, compose, lines, read, train, tree
 from surrogates import EmptyCell
 
@@ -172,8 +172,7 @@ def test_a_replica_that_diverges_touches_no_other(tmp_path):
     assert read(bad.folder / "status.json")["error"] == bad.reason
     healthy = group(tmp_path / "b", [members[0], ("seed=1",), members[2]], *common)
     for own, other in ((first, healthy[0]), (third, healthy[2])):
-        assert (own.folder / "metrics.jsonl").read_bytes() == (other.folder / "metrics.jsonl").read_bytes()
-        assert (own.folder / "result.json").read_bytes() == (other.folder / "result.json").read_bytes()
+        assert_same_run(own.folder, other.folder)
 
 
 def test_nobody_left_ends_the_group(tmp_path):
@@ -203,10 +202,7 @@ def stop_at(monkeypatch, step):
 
 def assert_equal_runs(endings, others):
     for own, other in zip(endings, others, strict=True):
-        for name in ("metrics.jsonl", "result.json"):
-            assert (own.folder / name).read_bytes() == (other.folder / name).read_bytes()
-        kept = [last(run.folder)["model"] for run in (own, other)]
-        assert all(torch.equal(kept[0][name], kept[1][name]) for name in kept[0])
+        assert_same_run(own.folder, other.folder)
 
 
 @pytest.mark.parametrize("kind", STATEFUL)

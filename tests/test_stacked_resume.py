@@ -235,8 +235,7 @@ def test_two_workers_stopped_by_hand_leave_what_goes_on(tmp_path, number):
     assert stopped.statuses() == ["INTERRUPTED"] * 10
     assert out.splitlines()[-1] == "10 INTERRUPTED"
     assert stopped.end() == "10 DONE"
-    names = ("metrics.jsonl", "result.json")
-    assert stopped.files(*names) == whole.files(*names)
+    stopped.assert_same_runs(whole)
 
 
 @pytest.mark.slow
@@ -248,7 +247,6 @@ def test_two_sweeps_of_stacks_of_the_same_second_into_one_root(tmp_path):
     for running in [both.start() for _ in range(2)]:
         running.communicate(timeout=300)
     assert both.statuses() == ["DONE"] * 10
-    names = ("metrics.jsonl", "result.json")
-    assert both.files(*names) == alone.files(*names)
+    both.assert_same_runs(alone)
     assert {len(list(path.parent.glob("events.out.*"))) for path in (tmp_path / "both").rglob("result.json")} == {1}
     assert len(read_stacks(tmp_path / "both/runs/one")) == 2
