@@ -7,6 +7,7 @@ import copy
 import io
 import json
 import os
+import pickle
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -30,6 +31,26 @@ class Answer:
     err: str
 
 
+@cache
+def read_files_once() -> None:
+    """Hydra reads every file anew for each composition, a third of its time; those of `conf` stay as they are."""
+    from hydra._internal.config_repository import ConfigRepository
+
+    load = ConfigRepository.load_config
+    known: dict[tuple[str, ...], bytes] = {}
+
+    def load_config(self: ConfigRepository, config_path: str) -> Any:
+        places = [str(source.path) for source in self.sources]
+        if str(CONF) not in places:
+            return load(self, config_path)
+        key = (*places, config_path)
+        if key not in known:
+            known[key] = pickle.dumps(load(self, config_path))
+        return pickle.loads(known[key])
+
+    ConfigRepository.load_config = load_config
+
+
 def compose(*overrides: str) -> Any:
     """A configuration as the command line would compose it."""
     return copy.deepcopy(_composed(overrides))
@@ -43,6 +64,7 @@ def _composed(overrides: tuple[str, ...]) -> Any:
     from experiments.cli import VERSION_BASE
     from experiments.naming import register_resolvers
 
+    read_files_once()
     register_resolvers()
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base=VERSION_BASE):
@@ -62,6 +84,7 @@ def command(*arguments: str, cwd: Path, conf: Path = CONF) -> Answer:
 
     from experiments.cli import main
 
+    read_files_once()
     GlobalHydra.instance().clear()
     out, err = io.StringIO(), io.StringIO()
     before, argv = Path.cwd(), sys.argv

@@ -53,9 +53,9 @@ def failing(monkeypatch, *strategies, seeds=()):
     monkeypatch.setattr(Trainer, "advance", advance_or_fail)
 
 
-def test_a_run_as_a_process_off_a_terminal(tmp_path):
+def test_a_run_off_a_terminal(tmp_path):
     """Plain lines: no colour, no carriage return, nothing on stderr, at most 80 columns."""
-    answer = process("strategy=subgradient", "component=hard_gate", "max_steps=30", "eval_every=10", cwd=tmp_path)
+    answer = command("strategy=subgradient", "component=hard_gate", "max_steps=30", "eval_every=10", cwd=tmp_path)
     assert (answer.code, answer.err) == (0, "")
     assert "\x1b" not in answer.out
     assert "\r" not in answer.out

@@ -95,6 +95,7 @@ def test_the_layers_that_decide_are_known_from_the_run(shared, component, layers
     assert {tag.split("/")[1] for tag in read_curves(read_run(folder)).curves if tag.endswith("flip_rate")} >= layers
 
 
+@pytest.mark.slow  # two processes, each of which imports torch
 def test_what_needs_torch_is_asked_in_another_process(shared, monkeypatch):
     folder = shared("component=floor", "max_steps=2", "model.width=8", "eval_every=1", "log_every=1")
     here = elsewhere.classes("experiments.data.digits.Digits"), decision_layers([folder])

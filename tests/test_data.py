@@ -374,7 +374,7 @@ def test_case_J02(small, tmp_path):
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(small))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/"
-        jobs = [python(code, url, small, root) for _ in range(2)]
+        jobs = [python(code, url, small, root) for _ in range(4)]
         hashes = {finish(job).strip() for job in jobs}
         server.shutdown()
     assert hashes == {Mnist(root=str(small)).load().hashes()["train"]}

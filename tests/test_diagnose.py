@@ -593,6 +593,7 @@ def test_command(
     assert surrogates.diagnose(nn.Linear(4, 3), F.cross_entropy, (X, Y)).healthy  # still callable
 
 
+@pytest.mark.slow  # a process of its own
 def test_command_as_a_process(tmp_path: Path) -> None:
     (tmp_path / "examples.py").write_text(EXAMPLES)
     root = str(Path(__file__).resolve().parents[1])

@@ -17,7 +17,7 @@ from runs import CONF, SHORT, command, compose, read, train
 from surrogates import EmptyCell, key_noise
 from surrogates.noise import uniforms
 
-BRIEF = {"hard_gate", "hard_max_pool", "quantized_activation", "quantized_weight"}  # the rest is slow
+BRIEF = {"hard_gate", "quantized_weight"}  # the rest is slow
 COMPONENTS = [
     pytest.param(stem, marks=[] if stem in BRIEF else pytest.mark.slow)
     for stem in sorted(path.stem for path in (CONF / "component").iterdir())

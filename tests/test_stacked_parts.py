@@ -43,6 +43,7 @@ def test_parameter_groups_are_those_of_the_torch_optimizer(policy: Optimizer) ->
     assert ours == policy.build([nn.Parameter(torch.zeros(2)) for _ in range(3)]).state_dict()["param_groups"]
 
 
+@pytest.mark.slow  # a process of its own
 def test_parameter_groups_do_not_import_the_compiler() -> None:
     code = (
         "import sys; from experiments.stacked.optimizers import groups; from experiments.optimizers.sgd import SGD; "
