@@ -19,7 +19,7 @@ def heat_map(report: Report) -> Any:
     rows, columns, grid = tables.upright(*tables.overview(report))
     means = np.array([[np.nan if score is None else score.mean for score in row] for row in grid], dtype=np.float64)
     width = 0.4 + _LETTER * max(map(len, rows)) + 0.62 * len(columns)
-    height = 0.6 + _LETTER * max(map(len, columns)) + (0.38 if len(rows) <= tables.MOST_COLUMNS else 0.26) * len(rows)
+    height = 0.8 + _LETTER * max(map(len, columns)) + (0.38 if len(rows) <= tables.MOST_COLUMNS else 0.26) * len(rows)
     with style() as figure_class:
         figure = figure_class(figsize=(width, height), layout="constrained")
         axes = figure.subplots()
@@ -29,6 +29,7 @@ def heat_map(report: Report) -> Any:
         for row, column in np.ndindex(means.shape):
             text, colour = _cell(float(means[row, column]), image, report)
             axes.text(column, row, text, color=colour, ha="center", va="center", fontsize=8)
+        axes.set_title(f"{report.question.metric.tag}, {tables.unit(report.question)}", loc="left")
         axes.set_xticks(range(len(columns)), [printable(name) for name in columns], rotation=45, ha="right")
         axes.set_yticks(range(len(rows)), [printable(name) for name in rows])
     return figure
