@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -133,11 +134,18 @@ def _nodes(r: float) -> tuple[Tensor, Tensor]:
     ends = {-EDGE, EDGE, *(bend / r for bend in BENDS if abs(bend / r) < EDGE)}
     ends |= set(torch.linspace(-EDGE, EDGE, PANELS + 1, dtype=torch.float64).tolist())
     edges = torch.tensor(sorted(ends), dtype=torch.float64)
+    nodes, weights = _gauss_legendre()
+    half, middle = 0.5 * edges.diff().unsqueeze(-1), 0.5 * (edges[1:] + edges[:-1]).unsqueeze(-1)
+    return (middle + half * nodes).flatten(), (half * weights).flatten()
+
+
+@cache
+def _gauss_legendre() -> tuple[Tensor, Tensor]:
+    """Nodes and weights on [-1, 1], by Golub and Welsch's eigenvalues."""
     k = torch.arange(1, NODES, dtype=torch.float64)
     off = k / torch.sqrt(4 * k**2 - 1)
-    nodes, vectors = torch.linalg.eigh(torch.diag(off, 1) + torch.diag(off, -1))  # Golub and Welsch
-    half, middle = 0.5 * edges.diff().unsqueeze(-1), 0.5 * (edges[1:] + edges[:-1]).unsqueeze(-1)
-    return (middle + half * nodes).flatten(), (half * 2 * vectors[0] ** 2).flatten()
+    nodes, vectors = torch.linalg.eigh(torch.diag(off, 1) + torch.diag(off, -1))
+    return nodes, 2 * vectors[0] ** 2
 
 
 def settings() -> list[Setting]:
