@@ -14,7 +14,7 @@ INTRODUCTION = """# Findings
 What exact gradients say. Made by `python -m experiments.oracles findings`, which asks each question below anew; one
 alone is asked by its own command. What the literature or a formula leads one to expect stands first; the numbers that
 decide whether it holds, and some settings (clipping of `ties`, steps of `spurious_minimum`, widths of
-`shape_or_width`), were chosen after first results. What is not as expected is said to be so.
+`shape_or_width`, rates of `hidden_scale`), were chosen after first results. What is not as expected is said to be so.
 These are small nets with a known truth, a few seeds: orders of magnitude and counterexamples, not a study of training.
 Bias and deviation are relative to the norm of the true gradient; the best scale is the factor that brings an
 estimator's mean nearest to the truth. The whole table, every strategy on every oracle: `python -m experiments.oracles`.

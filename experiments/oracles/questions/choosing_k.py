@@ -65,7 +65,9 @@ def answer() -> Answer:
             visited["straight-through"] > 5 * max(visited["projection"], visited["projection, least squares"]),
         ),
     ]
-    remarks = "Without noise, one law of the planted values. Training with sorting on digits is not done here."
+    remarks = (
+        "Without noise, one law of the planted values. Training with sorting and top-k on digits is not done here."
+    )
     return Answer(checks, tables, remarks, _figure(rates))
 
 

@@ -37,8 +37,8 @@ def answer() -> Answer:
     scores = {name: score(sample(arm, setting).gradients, setting.truth) for name, arm in arms.items()}
     got = {key: [_share(curve, curves[key[0], EXACT], step) for step in SHOWN] for key, curve in curves.items()}
     title = (
-        f"First layer at depth {deep_binary.DEPTHS[-1]}, {DRAWS} draws a step, one net: decrease of the exact loss as a "
-        "share of that by the exact gradient."
+        f"First layer at depth {deep_binary.DEPTHS[-1]}, {DRAWS} draws a step, one net: decrease of the exact loss "
+        "as a share of that by the exact gradient."
     )
     head = ("", "cosine of the mean", "best scale", *(f"{by}, {step} steps" for by in OPTIMIZERS for step in SHOWN))
     rows = [_row(name, one, [share for by in OPTIMIZERS for share in got[by, name]]) for name, one in scores.items()]

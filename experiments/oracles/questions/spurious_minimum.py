@@ -71,8 +71,8 @@ def answer() -> Answer:
     start = runs["relu"][0][0]
     title = f"Loss at the start {start:.4f}; 2999 steps. Cosine (mean), scale (median) of the whole: ten students."
     found_at_random = Table(
-        f"{STARTS} random starts, {STEPS} steps at rate {RATE:g}: share with a loss below {REACHED:g} at the end; share in "
-        "which the loss rose.",
+        f"{STARTS} random starts, {STEPS} steps at rate {RATE:g}: share with a loss below {REACHED:g} at the end; "
+        "share in which the loss rose.",
         ("derivative", "global minimum", "rose"),
         [(name, f"{reached[name]:.3g}", f"{rising[name]:.3g}") for name in SLOPES],
     )

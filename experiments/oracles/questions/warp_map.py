@@ -41,7 +41,7 @@ def answer() -> Answer:
             "unwarped, fewer than 40 % agree",
             _words(plain, RATES),
             max(plain) < 0.4,
-            "How much of that is weights that never leave their first cell, the line of the start tells.",
+            "How much of that is weights that never leave their first cell, the table's last line tells.",
         ),
         Check(
             "Adam needs no warp where its memory is short beside the time in a cell: at the smallest rate more with"
@@ -52,7 +52,8 @@ def answer() -> Answer:
     ]
     tables = [
         Table("Share of equal rounded weights, gradient descent.", ("rate", *(f"{r:g}" for r in RATES)),
-              [("warped", *map(_two, warped)), ("unwarped", *map(_two, plain)), ("start", *map(_two, idle))]),
+              [("warped", *map(_two, warped)), ("unwarped", *map(_two, plain)),
+               ("weights of the start", *map(_two, idle))]),
         Table("The same, Adam, unwarped.", ("rate", *(f"{r:g}" for r in ADAM_RATES)),
               [(f"beta2 = {memory:g}", *map(_two, values)) for memory, values in adam.items()]),
     ]  # fmt: skip
