@@ -1,4 +1,6 @@
-"""What one measurement of `diagnostics` costs: seconds, training steps that take as long, and forward passes.
+"""What one measurement of `diagnostics` costs: training steps that take as long, and forward passes.
+
+CPU seconds, in interleaved pairs of one measurement and many steps.
 
 Usage: python benchmarks/diagnostics.py [OVERRIDE ...]
 """
@@ -7,11 +9,13 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-STEPS = 200
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+STEPS, PAIRS = 100, 15
 CASES = (
     ("component=quantized_activation", "strategy=ste"),
     ("component=binary", "strategy=smooth"),
@@ -20,17 +24,17 @@ CASES = (
 
 
 def main() -> None:
-    print("| run | kind | seconds | training steps | forward passes |\n|---|---|---|---|---|")
+    from pairs import compare
+
+    print("| run | kind | forward passes | CPU seconds | training steps [95 %] |\n|---|---|---|---|---|")
     for case in CASES:
         trainer = _trained([*case, *sys.argv[1:]])
-        began = time.perf_counter()
-        for _ in range(STEPS):
-            trainer.advance()
-        step = (time.perf_counter() - began) / STEPS
+        words = " ".join(option.partition("=")[2] for option in case)
         for kind in ("truth", "rivals"):
-            seconds, passes = _measured(trainer, kind)
-            words = " ".join(option.partition("=")[2] for option in case)
-            print(f"| {words} | {kind} | {seconds:.2g} | {seconds / step:.0f} | {passes} |")
+            passes = _passes(trainer, kind)
+            found = compare(kind, partial(_measurement, trainer, kind), partial(_step, trainer), float("inf"), PAIRS)
+            ratio = f"{found.ratio:.0f} [{found.low:.0f}, {found.high:.0f}]"
+            print(f"| {words} | {kind} | {passes} | {found.ours:.2g} | {ratio} |", flush=True)
 
 
 def _trained(overrides: list[str]):
@@ -46,8 +50,9 @@ def _trained(overrides: list[str]):
     from surrogates import calibrate
 
     register_resolvers()
+    steps = 20 + 2 * (PAIRS + 1) * STEPS
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        choices = choose(compose("config", [*overrides, "max_steps=1000"]))
+        choices = choose(compose("config", [*overrides, f"max_steps={steps}"]))
     torch.set_num_threads(choices.settings.threads)
     trainer = Trainer(build_model(choices), choices.optimizer, choices.settings, load(choices.data))
     calibrate(trainer.model, trainer.batch(1)[0])
@@ -56,22 +61,31 @@ def _trained(overrides: list[str]):
     return trainer
 
 
-def _measured(trainer, kind: str) -> tuple[float, int]:
-    """Seconds of the second measurement, and the forward passes of the model in it."""
-    from dataclasses import replace
+def _step(trainer) -> float:
+    """CPU seconds of a training step."""
+    began = time.process_time()
+    for _ in range(STEPS):
+        trainer.advance()
+    return (time.process_time() - began) / STEPS
 
+
+def _measurement(trainer, kind: str) -> float:
+    """CPU seconds of one measurement."""
     from experiments.diagnostics.diagnostics import Diagnostics
 
+    diagnostics = Diagnostics(replace(trainer.settings, diagnostics=kind))
+    began = time.process_time()
+    diagnostics.measure(trainer.model, trainer.batch(trainer.step + 1), trainer.step)
+    return time.process_time() - began
+
+
+def _passes(trainer, kind: str) -> int:
+    """Forward passes of the model in one measurement."""
     passes = []
     hook = trainer.model.register_forward_pre_hook(_Count(passes))
-    diagnostics = Diagnostics(replace(trainer.settings, diagnostics=kind))
-    for _ in range(2):
-        passes.clear()
-        began = time.perf_counter()
-        diagnostics.measure(trainer.model, trainer.batch(trainer.step + 1), trainer.step)
-        seconds = time.perf_counter() - began
+    _measurement(trainer, kind)
     hook.remove()
-    return seconds, len(passes)
+    return len(passes)
 
 
 class _Count:

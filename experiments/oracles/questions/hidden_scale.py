@@ -19,8 +19,9 @@ from experiments.oracles.sampling import sample
 from experiments.oracles.scores import Score, score
 from experiments.oracles.setting import Setting, gradient
 
+Make = Callable[[list[Tensor]], torch.optim.Optimizer]
 DRAWS, STEPS, SHOWN = 64, 200, (20, 200)  # samples of a step's gradient; steps; after which of them it is looked at
-OPTIMIZERS = {"SGD": partial(torch.optim.SGD, lr=10.0), "Adam": partial(torch.optim.Adam, lr=0.01)}
+OPTIMIZERS: dict[str, Make] = {"SGD": partial(torch.optim.SGD, lr=10.0), "Adam": partial(torch.optim.Adam, lr=0.01)}
 TRUE_DIRECTION = 0.95  # cosine of the mean
 EXACT = "exact"
 
@@ -70,7 +71,7 @@ def _train(
     setting: Setting,
     net: deep_binary.DeepBinary,
     arm: Contender | None,
-    optimizer: Callable[[list[Tensor]], torch.optim.Optimizer],
+    optimizer: Make,
 ) -> Tensor:
     """The exact loss before each step and after the last, (STEPS + 1,); without an arm by the exact gradient."""
     weights = setting.parameters.clone().requires_grad_()
