@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from omegaconf import DictConfig
@@ -25,13 +25,23 @@ class Identity:
 
 
 class Identifier:
-    """Identifies configurations; a model is built once for all that have the same one."""
+    """Identifies the configurations of one sweep, whose overrides tell them apart.
+
+    A model is built once for all that have the same one.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, set[str] | Exception] = {}
+        self._found: dict[tuple[str, ...], Identity] = {}
 
-    def __call__(self, config: DictConfig, overrides: Iterable[str] = ()) -> Identity:
+    def __call__(self, config: DictConfig, overrides: Sequence[str]) -> Identity:
         """Raises ConfigError for a configuration that cannot run; neither loads data nor asks for a device."""
+        key = tuple(overrides)
+        if key not in self._found:
+            self._found[key] = self._identify(config, overrides)
+        return self._found[key]
+
+    def _identify(self, config: DictConfig, overrides: Sequence[str]) -> Identity:
         choices = choose(config)
         used = self._used(choices)
         if isinstance(used, EmptyCell):

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from experiments.identity import Identifier
 from experiments.interruption import Interrupted, stop_signals
 from experiments.stacked import arrange as arranging
 from experiments.stacked.arrange import arrange
@@ -30,7 +31,7 @@ def by_name(root):
 def arranged(*sweep, workers=1):
     """Units of jobs, each given by its own overrides."""
     own = [("model.width=8", "engine=stacked", *overrides) for overrides in sweep]
-    return arrange([compose(*overrides) for overrides in own], own, workers, [])
+    return arrange([compose(*overrides) for overrides in own], own, Identifier(), workers, [])
 
 
 def test_a_sweep_of_stacks(tmp_path):

@@ -9,6 +9,7 @@ from sweep_kills import Sweep, assert_kills_change_nothing
 
 import experiments.session
 import experiments.stacked.session
+from experiments.identity import Identifier
 from experiments.run import Request
 from experiments.stacked.arrange import arrange
 from experiments.stacked.run import run_group
@@ -26,7 +27,7 @@ def sweep(engine="stacked", workers=2):
 def places(seeds, stacks, *overrides, workers=1, anew=()):
     """The seeds, None for a run that is over, in the places of each stack, and the engines."""
     own = [(f"seed={seed}", "model.width=8", "engine=stacked", *overrides) for seed in seeds]
-    units = arrange([compose(*one) for one in own], own, workers, stacks, anew)
+    units = arrange([compose(*one) for one in own], own, Identifier(), workers, stacks, anew)
     numbers = [tuple(None if job is None else seeds[job] for job in unit.places) for unit in units]
     return dict(zip(numbers, (unit.engine for unit in units), strict=True))
 

@@ -63,6 +63,7 @@ class Unit:
 def arrange(
     configs: Sequence[DictConfig],
     overrides: Sequence[Sequence[str]],
+    identify: Identifier,
     workers: int,
     stacks: list[Stack],
     anew: Collection[int] = (),
@@ -71,7 +72,7 @@ def arrange(
 
     A job that is in one of `stacks` stays there, unless it is made `anew`; what is put together is added to them.
     """
-    identified, alone = _identified(configs, overrides)
+    identified, alone = _identified(configs, overrides, identify)
     hashes = {job: found.config_hash for job, found in identified.items()}
     staying = {job: digest for job, digest in hashes.items() if job not in anew and configs[job].engine != "single"}
     kept = [_as_before(stack, places, configs, stacks) for stack, places in restored(staying, stacks).items()]
@@ -85,10 +86,10 @@ def arrange(
 
 
 def _identified(
-    configs: Sequence[DictConfig], overrides: Sequence[Sequence[str]]
+    configs: Sequence[DictConfig], overrides: Sequence[Sequence[str]], identify: Identifier
 ) -> tuple[dict[int, Identity], dict[int, str]]:
     """What the jobs are, and why some are alone."""
-    identify, identified, alone = Identifier(), dict[int, Identity](), dict[int, str]()
+    identified, alone = dict[int, Identity](), dict[int, str]()
     for job, (config, own) in enumerate(zip(configs, overrides, strict=True)):
         try:
             found = identify(config, own)

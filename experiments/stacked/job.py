@@ -41,9 +41,8 @@ class Job:
         return done
 
 
-def compose(launcher: Any, job_overrides: Sequence[Sequence[str]], first: int) -> list[Job]:
-    """The jobs as Hydra's own launcher would compose them, by the launcher's composer if it was given one."""
-    composer = launcher.composer or Composer(launcher.hydra_context.config_loader, launcher.config)
+def compose(composer: Composer, job_overrides: Sequence[Sequence[str]], first: int) -> list[Job]:
+    """The jobs as Hydra's own launcher would compose them."""
     return [_numbered(composer(own), list(own), first + index) for index, own in enumerate(job_overrides)]
 
 

@@ -9,11 +9,13 @@ from typing import Any
 
 from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 
+from experiments.identity import Identifier
 from experiments.run import Outcome, Request
 from experiments.stacked.arrange import Unit, arrange
 from experiments.stacked.job import Job, compose, current
 from experiments.stacked.run import run_group
 from experiments.stacked.workers import WorkerDied, work
+from experiments.sweep.compose import Composer
 from experiments.sweep.manifest import Stack, noting_stacks, read_stacks
 from experiments.sweep.workers import cores
 from experiments.task import JobFailed, NotStarted, objective
@@ -25,9 +27,10 @@ Ended = tuple[Any, bool]  # what a job returned or raised, and whether it failed
 def launch(launcher: Any, job_overrides: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
     """How every job ended, in their order; raises Interrupted once all that were running are saved."""
     setup_globals()
-    jobs = compose(launcher, job_overrides, first)
+    composer = launcher.composer or Composer(launcher.hydra_context.config_loader, launcher.config)
+    jobs = compose(composer, job_overrides, first)
     with noting_stacks(_root(jobs)) as stacks:
-        units, workers = _arranged(jobs, stacks)
+        units, workers = _arranged(jobs, composer.identify, stacks)
     print("\n".join(_words(jobs, units, workers)), flush=True)
 
     def run(unit: Unit) -> list[Ended]:
@@ -41,23 +44,24 @@ def launch(launcher: Any, job_overrides: Sequence[Sequence[str]], first: int) ->
     return [job.ended(*ended[number]) for number, job in enumerate(jobs)]
 
 
-def described(launcher: Any, job_overrides: Sequence[Sequence[str]]) -> str:
+def described(composer: Composer, job_overrides: Sequence[Sequence[str]]) -> str:
     """How `launch` would go about the jobs, in words."""
-    jobs = compose(launcher, job_overrides, 0)
-    return "; ".join(_words(jobs, *_arranged(jobs, read_stacks(_root(jobs)) if jobs else [])))
+    jobs = compose(composer, job_overrides, 0)
+    return "; ".join(_words(jobs, *_arranged(jobs, composer.identify, read_stacks(_root(jobs)) if jobs else [])))
 
 
 def _root(jobs: Sequence[Job]) -> Path:
     return Path(str(jobs[0].config.hydra.sweep.dir))
 
 
-def _arranged(jobs: Sequence[Job], stacks: list[Stack]) -> tuple[list[Unit], int]:
+def _arranged(jobs: Sequence[Job], identify: Identifier, stacks: list[Stack]) -> tuple[list[Unit], int]:
     """The units, and how many processes run them: as many as there are cores for their threads, unless told."""
     threads = max((int(job.config.threads) for job in jobs), default=1)
     told = jobs[0].config.workers if jobs else None
     workers = int(told or max(1, cores() // threads))
     anew = [number for number, job in enumerate(jobs) if job.begins_anew]
-    units = arrange([job.config for job in jobs], [job.overrides for job in jobs], workers, stacks, anew)
+    overrides = [job.overrides for job in jobs]
+    units = arrange([job.config for job in jobs], overrides, identify, workers, stacks, anew)
     return units, max(1, min(workers, len(units)))
 
 

@@ -31,8 +31,10 @@ def conduct(sweeper: Any, arguments: list[str]) -> list[JobReturn]:
     """Runs what a sweep still lacks, or with `dry_run` only says what that is; the task is told the exit code."""
     config = sweeper.config
     root = Path(str(config.hydra.sweep.dir)).absolute()
-    jobs = _plan(sweeper, arguments)
+    jobs, configs = _plan(sweeper, arguments)
     due = [job for job in jobs if job.runs()]
+    if launcher_name(config) == "stacked" or in_units(config):
+        sweeper.composer.ready = {key: configs[key] for key in (tuple(job.overrides) for job in due)}
     threads = max((job.plain["threads"] for job in due), default=1)
     at_a_time = fit_workers(config, threads, config.workers)
     if config.dry_run:
@@ -63,22 +65,27 @@ def _engine(sweeper: Any, due: Sequence[Job]) -> str:
         return f"single runs, hydra/launcher={launcher}"
     from experiments.stacked.launch import described
 
-    return described(sweeper, [job.overrides for job in due])
+    return described(sweeper.composer, [job.overrides for job in due])
 
 
-def _plan(sweeper: Any, arguments: list[str]) -> list[Job]:
+def _plan(sweeper: Any, arguments: list[str]) -> tuple[list[Job], dict[tuple[str, ...], DictConfig]]:
+    """The jobs, and what was composed for them, by their overrides."""
     points = plain_list(sweeper.points, "points")
     filters = plain_list(sweeper.leave_out, "leave_out")
     composer = sweeper.composer = Composer(sweeper.hydra_context.config_loader, sweeper.config)
     numbers = itertools.count()
+    configs: dict[tuple[str, ...], DictConfig] = {}
 
     def compose(overrides: Sequence[str]) -> DictConfig:
         config = composer(overrides)
         with open_dict(config.hydra.job):
             config.hydra.job.id = config.hydra.job.num = next(numbers)
+        configs[tuple(overrides)] = config
         return config
 
-    return plan(job_overrides(arguments, sweeper.params, points), compose, lambda config: left_out(config, filters))
+    overrides = job_overrides(arguments, sweeper.params, points)
+    jobs = plan(overrides, compose, lambda config: left_out(config, filters), composer.identify)
+    return jobs, configs
 
 
 def _open(root: Path, jobs: Sequence[Job], due: Sequence[Job]) -> None:

@@ -55,9 +55,9 @@ def plan(
     overrides: Iterable[Sequence[str]],
     compose: Callable[[Sequence[str]], DictConfig],
     leave_out: Callable[[DictConfig], bool],
+    identify: Identifier,
 ) -> list[Job]:
     """All jobs; raises FolderError or ConfigError where two of them, or one and an earlier run, share a folder."""
-    identify = Identifier()
     jobs: list[Job] = []
     for own in overrides:
         config = compose(own)

@@ -15,6 +15,7 @@ from experiments.run import Request
 from experiments.stacked.arrange import arrange
 from experiments.stacked.job import Job as Composed
 from experiments.stacked.job import compose, current
+from experiments.sweep.compose import Composer
 from experiments.sweep.manifest import noting_stacks
 from experiments.sweep.plan import Job
 from experiments.sweep.unit_files import unit_file, write_unit
@@ -32,11 +33,12 @@ def first_of_units(sweeper: Any, root: Path, jobs: Sequence[Job], at_a_time: int
 
     Where the block is broken off the files stay, for those that a cluster may still start.
     """
-    composed = compose(sweeper, [job.overrides for job in jobs], 0)
+    composer: Composer = sweeper.composer
+    composed = compose(composer, [job.overrides for job in jobs], 0)
     anew = [number for number, job in enumerate(jobs) if job.begins_anew]
     overrides = [job.overrides for job in jobs]
     with noting_stacks(root) as stacks:
-        units = arrange([one.config for one in composed], overrides, at_a_time, stacks, anew)
+        units = arrange([one.config for one in composed], overrides, composer.identify, at_a_time, stacks, anew)
     task = sweeper.task_function
     task.units = root / f".units-{task.name}"
     for unit in units:
