@@ -3,8 +3,11 @@
 import gc
 from pathlib import Path
 
-from experiments.cli import main
+gc.disable()  # what is imported stays, and is not worth looking through again and again
+from experiments.cli import main  # noqa: E402
+
+gc.freeze()
+gc.enable()
 
 if __name__ == "__main__":
-    gc.freeze()  # what was imported stays, and no collection needs to look through it
     main(Path(__file__).resolve().parent / "conf")
