@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import torch
@@ -13,22 +11,19 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from surrogates.carriers import graft
+from surrogates.per_thread import PerThread
 
 Pass = Literal["value", "derivative"]
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-class _State(threading.local):
-    running: Pass | None = None  # torch.compile traces no ContextVar
-
-
-_state = _State()
+_running: PerThread[Pass | None] = PerThread(None)
 
 
 def running() -> Pass | None:
     """The pass of the block that is running, None outside of one."""
-    return _state.running
+    return _running.value
 
 
 def straight_through(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -50,9 +45,9 @@ def straight_through(function: Callable[Arguments, Result]) -> Callable[Argument
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         if running() is not None:
             return function(*args, **kwargs)
-        with torch.no_grad(), _within("value"):
+        with torch.no_grad(), _running.holding("value"):
             value = function(*args, **kwargs)
-        with _within("derivative"):
+        with _running.holding("derivative"):
             carrier = function(*args, **kwargs)
         result: Result = tree_map(_joined, value, carrier)
         return result
@@ -64,12 +59,3 @@ def _joined(value: Any, carrier: Any) -> Any:
     if isinstance(value, Tensor) and value.is_floating_point():
         return graft(value.detach(), carrier)
     return value
-
-
-@contextmanager
-def _within(name: Pass) -> Iterator[None]:
-    _state.running = name
-    try:
-        yield
-    finally:
-        _state.running = None

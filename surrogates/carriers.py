@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from surrogates.known import dual, known_finite
+from surrogates.per_thread import PerThread
 
 
 def graft(value: Tensor, carrier: Tensor) -> Tensor:
@@ -45,23 +45,16 @@ def only_slopes(*x: Tensor, T: Tensor | float | None) -> Iterator[None]:
     if torch.compiler.is_compiling() or dual(*x) or (isinstance(T, Tensor) and (T.requires_grad or dual(T))):
         yield
         return
-    _state.only_slopes = True
-    try:
+    with _only_slopes.holding(True):
         yield
-    finally:
-        _state.only_slopes = False
 
 
 def slopes_only() -> bool:
     """Whether the values of curves are left out here."""
-    return not torch.compiler.is_compiling() and _state.only_slopes
+    return not torch.compiler.is_compiling() and _only_slopes.value
 
 
-class _State(threading.local):
-    only_slopes = False
-
-
-_state = _State()
+_only_slopes = PerThread(False)
 
 
 def applier(function: type[torch.autograd.Function]) -> Callable[..., Tensor]:
