@@ -13,7 +13,7 @@ from surrogates.kernels import KERNELS
 from surrogates.networks import relaxed
 from surrogates.ops.maximum import Maximum
 from surrogates.ops.minimum import Minimum
-from surrogates.ops.sort import weighted
+from surrogates.ops.sort import shared, weighted
 from surrogates.ops.top_k_mask import exchanges, largest, partition, require_k
 from surrogates.permutations import neural_sort, soft_sort
 
@@ -50,13 +50,9 @@ class TopK(Op):
         return values.masked_fill((x != x).any(self.dim, keepdim=True), math.nan)
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
-        values = x.gather(self.dim, largest(x, self.k, self.dim))
         if rule == "first":
-            return values
-        rows, values = x.movedim(self.dim, -1).unsqueeze(-2), values.movedim(self.dim, -1).unsqueeze(-1)
-        tied = rows == values
-        share = rows / tied.sum(-1, keepdim=True)  # divided before the sum, which could overflow
-        return torch.where(tied, share, 0).sum(-1).movedim(-1, self.dim)
+            return x.gather(self.dim, largest(x, self.k, self.dim))
+        return self._first(x, lambda rows, at: shared(rows)[..., at])
 
     def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return self.smooth(x, None, T)
