@@ -129,6 +129,8 @@ def test_a_stream_that_breaks_is_written_to_no_more(monkeypatch, tmp_path):
         with lasting_output():
             print("one", flush=True)
             print("two")
+            assert isinstance(sys.stdout, Lasting)
+        assert sys.stdout is broken
         broken.flush()
 
 
@@ -136,3 +138,5 @@ def test_there_may_be_no_output_at_all(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     with lasting_output():
         print("heard by nobody")
+        assert sys.stdout is None
+    assert sys.stdout is None
