@@ -1,90 +1,115 @@
 """Laws of torch.compile: one graph, equal to eager in value and derivatives, and none anew along a schedule."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.backends.registry import lookup_backend
 
-from products import (
-    OP_CLASSES,
-    OPS,
-    STRATEGY_CLASSES,
-    Cell,
-    Part,
-    arity,
-    cells,
-    gradients,
-    law,
-    parts,
-    rowwise_noise,
-    sample,
-)
+from products import OP_CLASSES, OPS, STRATEGY_CLASSES, Cell, Part, cells, law, parts, rowwise_noise, sample
 from surrogates.core import Op
+from surrogates.ops.relu import ReLU
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
 
 torch.set_num_threads(1)
-T = 0.3
-Function = Callable[..., tuple[Tensor, ...]]
+SCHEDULE = Smooth(schedule="exponential", temperature=1.0, final_temperature=0.05)
+ALONG = [SCHEDULE.temperature_at(progress) for progress in (0.0, 0.4, 1.0)]
+Inputs = list[list[Tensor]]  # by cell
 
 
-def readings(cell: Cell, x: list[Tensor]) -> dict[str, Function]:
-    """What is compiled of a cell: value, gradient, per-sample gradient and, where there is one, second order."""
-    places = tuple(range(arity(cell.op)))
-    rows = [torch.stack([t, t.flip(0)]) for t in x]
-    rows += rowwise_noise(cell, rows)
-    temperature = torch.tensor(T)
+class Together:
+    """Cells beside each other in one function, so that a transform is traced once for all of them.
 
-    def value(*inputs: Tensor) -> Tensor:
-        return cell(*inputs[: len(x)], T=temperature, noise=inputs[len(x)] if len(inputs) > len(x) else None)
+    The loss is a sum over cells, so its derivatives are each cell's own. The temperature is written in place.
+    """
 
-    def gradient(*inputs: Tensor) -> tuple[Tensor, ...]:
-        return torch.func.grad(lambda *i: value(*i).sin().sum(), argnums=places)(*inputs)
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self.cells = list(cells)
+        self.temperature = torch.tensor(ALONG[0])
+        self.x = [sample(cell.op, (3, 4), torch.float32) for cell in cells]
+        self.noise = [[] if (u := cell.noise(*x)) is None else [u] for cell, x in zip(cells, self.x, strict=True)]
+        self.leaves = [[t.clone().requires_grad_() for t in x] for x in self.x]
+        self.rows = [[torch.stack([t, t.flip(0)]) for t in x] for x in self.x]
+        self.noise_of_rows = [rowwise_noise(cell, rows) for cell, rows in zip(cells, self.rows, strict=True)]
 
-    def bent(*inputs: Tensor) -> Tensor:
-        return sum(g.sin().sum() for g in gradient(*inputs))
+    def value(self) -> Inputs:
+        """With its graph, for backward."""
+        return [[value] for value in self._values(self.leaves, self.noise)]
 
-    found: dict[str, Function] = {
-        "value": lambda *inputs: (value(*inputs),),
-        "gradient": gradient,
-        "per-sample gradient": lambda *_: torch.func.vmap(gradient)(*rows),
-    }
-    if not cell.strategy.estimates:  # an estimate may have no second derivative
-        found["second order"] = torch.func.grad(bent, argnums=places)
-    return found
+    def backward(self, values: Inputs) -> Inputs:
+        """Through values, compiled or not."""
+        loss = sum(value.sin().sum() for (value,) in values)
+        slopes = iter(torch.autograd.grad(loss, [leaf for leaves in self.leaves for leaf in leaves]))
+        return [[next(slopes) for _ in leaves] for leaves in self.leaves]
+
+    def per_sample_gradient(self) -> Inputs:
+        """By vmap of grad."""
+        return torch.func.vmap(self._slope)(self.rows, self.noise_of_rows)
+
+    def gradient(self) -> Inputs:
+        """By grad, and the second order by grad of grad; an estimate may have none, which leaves zeros."""
+        second, first = torch.func.grad(self._bend, has_aux=True)(self.x, self.noise)
+        return [[*slopes, *bends] for slopes, bends in zip(first, second, strict=True)]
+
+    def _values(self, inputs: Inputs, noise: Inputs) -> list[Tensor]:
+        return [
+            cell(*x, T=self.temperature, noise=u[0] if u else None)
+            for cell, x, u in zip(self.cells, inputs, noise, strict=True)
+        ]
+
+    def _slope(self, inputs: Inputs, noise: Inputs) -> Inputs:
+        return torch.func.grad(lambda x, u: sum(y.sin().sum() for y in self._values(x, u)))(inputs, noise)
+
+    def _bend(self, inputs: Inputs, noise: Inputs) -> tuple[Tensor, Inputs]:
+        found = self._slope(inputs, noise)
+        curved = [slopes for cell, slopes in zip(self.cells, found, strict=True) if not cell.strategy.estimates]
+        return sum((slope.sin().sum() for slopes in curved for slope in slopes), torch.zeros(())), found
 
 
-def inputs_of(cell: Cell) -> tuple[list[Tensor], list[Tensor]]:
-    """Inputs, and the noise if the cell needs any."""
-    x = sample(cell.op, (3, 4), torch.float32)
-    noise = cell.noise(*x)
-    return x, [] if noise is None else [noise]
+Reading = Callable[[Together], Inputs]
+FIRST_ORDER: list[Reading] = [Together.value, Together.per_sample_gradient]
+EVERYTHING: list[Reading] = [*FIRST_ORDER, Together.gradient]
 
 
-def compiled(function: Callable[..., object], backend: object = "aot_eager") -> Callable[..., object]:
-    torch._dynamo.reset()
-    return torch.compile(function, fullgraph=True, backend=backend)
+def compiled_are_eager(cells: Sequence[Cell], readings: Sequence[Reading], backend: str = "aot_eager") -> int:
+    """Each reading of the cells in one graph, at temperatures along a schedule; returns how many cells there were."""
+    together = Together(cells)
+    for reading in readings:
+        graphs = []
+
+        def counted(graph: torch.fx.GraphModule, inputs: list[Tensor], graphs=graphs) -> Callable[..., object]:
+            graphs.append(graph)
+            return lookup_backend(backend)(graph, inputs)
+
+        torch._dynamo.reset()
+        compiled = torch.compile(reading, fullgraph=True, backend=counted)
+        for T in ALONG:
+            together.temperature.fill_(T)
+            try:
+                found = compiled(together)
+            except Exception as error:
+                for cell in cells if len(cells) > 1 else []:  # which of them it is
+                    compiled_are_eager([cell], [reading], backend)
+                raise AssertionError(f"{cells}, {reading.__name__} is not compiled: {error}") from error
+            agree(together, reading.__name__, found, reading(together))
+        assert len(graphs) == 1, f"{reading.__name__} compiled {len(graphs)} times along a schedule: {cells}"
+    return len(together.cells)
 
 
-def agree(found: Iterable[Tensor], expected: Iterable[Tensor], name: str) -> None:
-    for got, right in zip(found, expected, strict=True):
-        torch.testing.assert_close(got, right, atol=1e-5, rtol=1e-4, msg=lambda m: f"{name}: {m}")
-        assert (got != 0).any() or (right == 0).all(), f"{name}: silent zeros"
-
-
-def each_reading_agrees(cell: Cell, backend: str) -> None:
-    """Each reading compiled by itself, and backward through the compiled value."""
-    x, noise = inputs_of(cell)
-    for name, function in readings(cell, x).items():
-        agree(compiled(function, backend)(*x, *noise), function(*x, *noise), f"{cell}, {name}")
-    value = readings(cell, x)["value"]
-    leaves = [t.clone().requires_grad_() for t in x]
-    (y,) = compiled(value, backend)(*leaves, *noise)
-    assert not cell.hard_valued or torch.equal(y, cell.op.hard(*x)), cell
-    backward = torch.autograd.grad(y.sin().sum(), leaves)
-    agree(backward, gradients(lambda *i: value(*i, *noise)[0].sin(), x), f"{cell}, backward")
+def agree(together: Together, name: str, found: Inputs, expected: Inputs) -> None:
+    """To rounding, a hard value bit for bit, without silent zeros; and what backward through a value gives."""
+    for cell, x, tensors, references in zip(together.cells, together.x, found, expected, strict=True):
+        where = f"{cell}, {name}, T = {together.temperature}"
+        if name == "value" and cell.hard_valued:
+            assert torch.equal(tensors[0], cell.op.hard(*x)), where
+        for got, right in zip(tensors, references, strict=True):
+            torch.testing.assert_close(got, right, atol=1e-5, rtol=1e-4, msg=lambda m, where=where: f"{where}: {m}")
+            assert (got != 0).any() or (right == 0).all(), f"{where}: silent zeros"
+    if name == "value":
+        agree(together, "backward", together.backward(found), together.backward(expected))
 
 
 def three_cells_an_op() -> list[list[Cell]]:
@@ -101,16 +126,8 @@ def three_cells_an_op() -> list[list[Cell]]:
 
 @pytest.mark.parametrize("three", three_cells_an_op(), ids=lambda three: repr(three[0].op))
 def test_three_cells_of_every_op_compiled_are_eager(three: list[Cell]) -> None:
-    """Value, gradient and per-sample gradient of three cells in one graph."""
-    chosen = [(readings(cell, x), x, noise) for cell in three for x, noise in [inputs_of(cell)]]
-
-    def together() -> list[tuple[Tensor, ...]]:
-        return [f(*x, *noise) for found, x, noise in chosen for name, f in found.items() if name != "second order"]
-
-    found, expected = compiled(together)(), together()
-    assert len(found) == len(expected) == 3 * 3
-    for got, right in zip(found, expected, strict=True):
-        agree(got, right, str(three))
+    """Value, gradient by backward, and per-sample gradient of three cells in one graph."""
+    assert compiled_are_eager(three, FIRST_ORDER) == 3
 
 
 def test_every_op_and_strategy_is_compiled() -> None:
@@ -121,12 +138,8 @@ def test_every_op_and_strategy_is_compiled() -> None:
 
 @pytest.mark.nightly
 @law()
-def test_compiled_is_eager_in_every_cell(part: Part) -> None:
-    ran = 0
-    for cell in part.cells:
-        each_reading_agrees(cell, "aot_eager")
-        ran += 1
-    assert ran == len(part.cells)
+def test_case_B13_compiled_is_eager_in_every_cell_and_annealing_recompiles_none(part: Part) -> None:
+    assert compiled_are_eager(part.cells, EVERYTHING) == len(part.cells)
 
 
 def dozen() -> list[Cell]:
@@ -159,44 +172,37 @@ def dozen() -> list[Cell]:
 )
 @pytest.mark.parametrize("cell", dozen(), ids=lambda cell: f"{type(cell.op).__name__}-{cell.strategy}")
 def test_each_reading_of_a_dozen_cells_compiled_is_eager(cell: Cell, backend: str) -> None:
-    each_reading_agrees(cell, backend)
+    assert compiled_are_eager([cell], EVERYTHING, backend) == 1
 
 
 def test_there_are_twelve_named_cells() -> None:
     assert len(set(dozen())) == 12
 
 
-def graphs_along_a_schedule(cell: Cell) -> int:
-    """How often a cell is compiled while its temperature, a 0-d tensor written in place, falls."""
-    temperature = torch.tensor(1.0)
-    graphs = []
-
-    def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
-        graphs.append(graph)
-        return graph.forward
-
-    x, noise = inputs_of(cell)
-    function = compiled(lambda *i: cell(*i[: len(x)], T=temperature, noise=noise[0] if noise else None), backend)
-    results = []
-    for step in range(6):
-        temperature.fill_(SCHEDULE.temperature_at(step / 5))
-        results.append(function(*x))
-        agree([results[-1]], [cell(*x, T=temperature)], str(cell))
-    assert not cell.strategy.soft_forward or not torch.equal(results[0], results[-1]), cell
-    return len(graphs)
-
-
-SCHEDULE = Smooth(schedule="exponential", temperature=1.0, final_temperature=0.05)
-
-
 @pytest.mark.parametrize("name", ["Round()", "ArgMax(dim=-1)", "ReLU()"])
 def test_case_B13_annealing_recompiles_nothing(name: str) -> None:
     op: Op = next(op for op in OPS if repr(op) == name)
-    assert graphs_along_a_schedule(Cell(op, SCHEDULE)) == 1
+    cell, x = Cell(op, SCHEDULE), sample(op)
+    assert not torch.equal(cell(*x, T=ALONG[0]), cell(*x, T=ALONG[-1]))
+    assert compiled_are_eager([cell], [Together.value]) == 1
 
 
-@pytest.mark.nightly
-@law(lambda cell: "temperature" in cell.strategy.uses(cell.op))
-def test_case_B13_annealing_recompiles_no_cell(part: Part) -> None:
-    counts = [graphs_along_a_schedule(cell) for cell in part.cells]
-    assert counts == [1] * len(part.cells)
+class Reads(Smooth):
+    """Makes a constant of the temperature."""
+
+    def combine(self, op: Op, *x: Tensor, T: Tensor, noise: Tensor | None) -> Tensor:
+        return super().combine(op, *x, T=float(T), noise=noise)
+
+
+class Silent(Smooth):
+    """Has no derivative when it is compiled."""
+
+    def combine(self, op: Op, *x: Tensor, T: Tensor, noise: Tensor | None) -> Tensor:
+        y = super().combine(op, *x, T=T, noise=noise)
+        return y.detach() + 0 * x[0] if torch.compiler.is_compiling() else y
+
+
+@pytest.mark.parametrize("broken", [Reads(), Silent()], ids=lambda strategy: type(strategy).__name__)
+def test_the_laws_above_name_the_cell_that_breaks_them(broken: Smooth) -> None:
+    with pytest.raises(AssertionError, match=type(broken).__name__):
+        compiled_are_eager([Cell(ReLU(), Smooth()), Cell(ReLU(), broken)], [Together.value])
