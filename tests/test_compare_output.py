@@ -22,7 +22,7 @@ from experiments.compare.command import in_words, main
 from experiments.compare.comparing import Question
 from experiments.compare.figures import draw
 from experiments.compare.heat_map import heat_map
-from experiments.compare.panels import panels
+from experiments.compare.panels import _logarithmic, panels
 from experiments.compare.processes import Workers
 from experiments.compare.progress import watched
 from experiments.compare.report import make
@@ -309,6 +309,18 @@ def test_what_is_not_installed_or_ended_from_outside_is_said():
         in_words(missing) == "scipy is not installed; pip install 'hardgrad[compare]' brings what the comparison needs"
     )
     assert "ended from outside" in in_words(BrokenProcessPool())
+
+
+@pytest.mark.parametrize(("low", "high", "expected"), [(0.02, 0.6, 5), (1.2, 3.1, 1), (1e-4, 0.1, 4)])
+def test_a_log_axis_has_numbers_however_little_it_spans(low, high, expected):
+    axes = Figure().subplots()
+    axes.plot([1, 2], [low, high])
+    _logarithmic(axes, "y")
+    axes.set_ylim(low, high)
+    labels = [label.get_text() for label in (*axes.get_yticklabels(), *axes.get_yticklabels(minor=True))]
+    places = [*axes.yaxis.get_majorticklocs(), *axes.yaxis.get_minorticklocs()]
+    inside = [label for label, place in zip(labels, places, strict=True) if label and low <= place <= high]
+    assert len(inside) == expected
 
 
 @pytest.mark.parametrize(("count", "filled"), [(8, 8), (9, 0)])

@@ -15,6 +15,7 @@ from experiments.compare.event_file import EventFile
 from experiments.compare.report import Report, Section
 from experiments.compare.run_record import GROUPS, RunRecord
 from experiments.compare.scoring import Metric
+from experiments.console import shown
 from experiments.tracking.curve_layout import margin_layout_summary
 from experiments.tracking.hparams import columns_summary, end_summary, hparam_values, row_summary
 
@@ -48,7 +49,7 @@ def write_aggregates(report: Report, folder: Path, pictures: str = "auto") -> li
     _clear(folder)
     few = sum(len(choice.runs) for section in report.sections for choice in section.result.choices) <= MOST_PICTURED
     everyone = pictures == "all" or (pictures == "auto" and few)
-    problems: list[str] = []
+    problems: dict[str, list[Path]] = {}
     columns = _columns(report)
     for block, section in zip(_block_names(report), report.sections, strict=True):
         for choice in section.result.choices:
@@ -57,8 +58,13 @@ def write_aggregates(report: Report, folder: Path, pictures: str = "auto") -> li
             for position, run in enumerate(choice.runs):
                 pictured = pictures != "none" and (everyone or position == 0)
                 home = folder / "seeds" / block / name / f"seed={run.seed}"
-                problems += _write_session(run, choice, f"{block}/{name}", columns, home, pictured)
-    return problems
+                problem = _write_session(run, choice, f"{block}/{name}", columns, home, pictured)
+                if problem:
+                    problems.setdefault(problem, []).append(run.path)
+    return [
+        f"{shown(runs[0])}{f' and {len(runs) - 1} more' * (len(runs) > 1)}: {problem}"
+        for problem, runs in problems.items()
+    ]
 
 
 def _block_names(report: Report) -> list[str]:
@@ -117,8 +123,8 @@ def _by_step(bands: dict[str, Band]) -> Iterator[tuple[int, dict[str, float]]]:
 
 def _write_session(
     run: RunRecord, choice: Choice, group: str, columns: Sequence[str], folder: Path, pictured: bool
-) -> list[str]:
-    """One row's share of HParams: runs of a `group` are averaged into one row."""
+) -> str:
+    """One row's share of HParams: runs of a `group` are averaged into one row. Returns why there are no pictures."""
     values = hparam_values({**run.options, "strategy": choice.arm.name, **run.config}, columns)
     shown = {name: values[name] for name in columns}
     scores = {f"score/{tag}": score for tag in _SCORES if (score := Metric(tag).of(run)) is not None}
@@ -127,12 +133,12 @@ def _write_session(
         file.add(row_summary(shown, group))
         step = int(run.best.get("step", run.config.get("max_steps", 0)) or 0)
         file.scalars(step, scores)
-        problems = _write_pictures(run, file, step) if pictured and run.outcome == "done" else []
+        problem = _write_pictures(run, file, step) if pictured and run.outcome == "done" else ""
         file.add(end_summary(run.outcome == "done"))
-    return problems
+    return problem
 
 
-def _write_pictures(run: RunRecord, file: EventFile, step: int) -> list[str]:
+def _write_pictures(run: RunRecord, file: EventFile, step: int) -> str:
     from experiments.compare.op_images import png
     from experiments.compare.op_response import responses
 
@@ -141,5 +147,5 @@ def _write_pictures(run: RunRecord, file: EventFile, step: int) -> list[str]:
             file.picture(f"op/{response.layer}", png(response), step)
     except Exception as error:  # a run of another version, without a checkpoint, ...: the rest of the report stands
         text: Any = str(error).splitlines()
-        return [f"{run.path}: its ops cannot be pictured ({type(error).__name__}: {text[0] if text else ''})"]
-    return []
+        return f"ops cannot be pictured ({type(error).__name__}: {text[0] if text else ''})"
+    return ""

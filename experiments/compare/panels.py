@@ -99,7 +99,7 @@ def _logarithmic(axes: Any, which: str) -> None:
 
     def between(number: float, _: int | None) -> str:
         low, high = sorted(axis.get_view_interval())
-        return f"{number:g}" if high / low < 30 and f"{number:.0e}"[0] in "25" else ""
+        return f"{number:g}" if high / low < 100 and f"{number:.0e}"[0] in "25" else ""
 
     axis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
     axis.set_minor_formatter(FuncFormatter(between))
