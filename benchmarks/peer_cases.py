@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from pairs import compare
 from timing import Function, derivatives, inputs, milliseconds
 
-from surrogates import Op
+from surrogates import Strategy
 from surrogates.members import ops
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
@@ -42,33 +43,25 @@ class Case:
     inputs: str = "elementwise"
 
 
-class Missing(LookupError):
-    """This library does not have what the case compares."""
+def under(strategy: Strategy, stem: str, **constants: Any) -> Function:
+    """An op by its stem under a strategy; both are made once, as a model does."""
+    return partial(strategy, ops()[stem](**constants))
 
 
-def op(stem: str, **constants: Any) -> Op:
-    """An op by its stem."""
-    if stem not in ops():
-        raise Missing(f"this library has no op {stem}")
-    return ops()[stem](**constants)
-
-
-def ste(stem: str, **constants: Any) -> Function:
-    return lambda x: StraightThrough()(op(stem, **constants), x)
+def ste(stem: str) -> Function:
+    return under(StraightThrough(), stem)
 
 
 def spike(kernel: str, T: float) -> Function:
-    strategy = StraightThrough(carrier="smooth", kernel=kernel, temperature=T)
-    return lambda x: strategy(op("heaviside"), x)
+    return under(StraightThrough(carrier="smooth", kernel=kernel, temperature=T), "heaviside")
 
 
 def smooth(stem: str, form: str | None = None, T: float = 0.1, **constants: Any) -> Function:
-    return lambda x: Smooth(form=form, temperature=T)(op(stem, **constants), x)
+    return under(Smooth(form=form, temperature=T), stem, **constants)
 
 
 def straight_smooth(stem: str, T: float = 0.1) -> Function:
-    strategy = StraightThrough(carrier="smooth", temperature=T)
-    return lambda x: strategy(op(stem), x)
+    return under(StraightThrough(carrier="smooth", temperature=T), stem)
 
 
 def brevitas() -> Iterator[Case]:
@@ -78,8 +71,8 @@ def brevitas() -> Iterator[Case]:
         yield Case(f"{name} / `ste` on {stem}", ste(stem), getattr(peer, name))
     yield Case("round_to_zero_ste / `ste` on trunc", ste("trunc"), peer.round_to_zero_ste)
     yield Case("scalar_clamp_ste / `ste` on clamp", ste("clamp"), lambda x: peer.scalar_clamp_ste(x, 0.0, 1.0))
-    identity = StraightThrough(carrier="identity")
-    yield Case("binary_sign_ste / `ste` on sign", lambda x: identity(op("sign", zero=1.0), x), peer.binary_sign_ste)
+    identity = under(StraightThrough(carrier="identity"), "sign", zero=1.0)
+    yield Case("binary_sign_ste / `ste` on sign", identity, peer.binary_sign_ste)
 
 
 def spikingjelly() -> Iterator[Case]:
@@ -169,7 +162,7 @@ def main() -> None:
     for case in PEERS[arguments.peer]():
         try:
             line = measure(case, arguments.size, arguments.side, arguments.pairs)
-        except Exception as error:  # one op of a peer, or one that we lack: the others are still measured
+        except Exception as error:  # one op of a peer: the others are still measured
             where = traceback.extract_tb(error.__traceback__)[-1]
             told = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
             line = {"name": case.name, "error": " ".join(told.split())}

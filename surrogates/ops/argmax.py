@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
+from surrogates.known import known_finite
 from surrogates.ops.max import below_maximum, sparsemax
 
 
@@ -41,9 +42,10 @@ class ArgMax(Op):
         return self.smooth(x, None, T)
 
     def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
+        if known_finite(x):
+            return torch.softmax((x - x.detach().amax(self.dim, keepdim=True)) / T, self.dim)
         shifted, _, finite = below_maximum(x, self.dim)
-        weights = torch.exp(shifted / T)
-        return torch.where(finite, weights / weights.sum(self.dim, keepdim=True), self.hard(x))
+        return torch.where(finite, torch.softmax(shifted / T, self.dim), self.hard(x))
 
     def smooth_sparsemax(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """sparsemax(x / T)."""
