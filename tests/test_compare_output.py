@@ -26,6 +26,7 @@ from experiments.compare.panels import _logarithmic, panels
 from experiments.compare.processes import Workers
 from experiments.compare.progress import watched
 from experiments.compare.report import make
+from experiments.compare.scoring import Metric
 from experiments.compare.tables import Table
 from run_folders import write_run
 
@@ -157,14 +158,15 @@ def test_a_table_gives_way_at_its_widest_columns():
     assert lines[-1].split() == ["y", "1"]
 
 
-def test_a_heading_gives_way_before_a_number_is_broken():
-    table = Table("t", ["points [95 %]", "seeds for a width"], [["-43.0 [-47.1, -38.9]", "27"]])
-    assert terminal.draw(table, 30) == [
+def test_words_give_way_before_a_number_is_broken():
+    table = Table("t", ["points [95 %]", "seeds for a width"], [["-43.0 [-47.1, -38.9]", "27 or so"]])
+    assert terminal.draw(table, 28) == [
         "points [95 %]         seeds",
         "                      for a",
         "                      width",
-        "--------------------  --------",
-        "-43.0 [-47.1, -38.9]  27",
+        "--------------------  ------",
+        "-43.0 [-47.1, -38.9]  27 or",
+        "                      so",
     ]
 
 
@@ -250,6 +252,22 @@ def test_many_strategies_are_rows_of_the_heat_map(tmp_path):
     assert [label.get_text() for label in axes.get_yticklabels()] == [f"strategy_{index:02}" for index in range(40)]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["floor, mlp, digits"]
     assert figure.get_figheight() * 72 / 40 > 9  # points a row: more than a letter of 8 points
+
+
+@pytest.mark.parametrize(("tag", "brightest"), [("accuracy/test", "40.0"), ("loss/val", "1")])
+def test_the_better_is_the_brighter_and_its_number_dark(tmp_path, tag, brightest):
+    for strategy, accuracy, seed in (("ste", 0.4, 0), ("ste", 0.4, 1), ("smooth", 0.2, 0), ("smooth", 0.2, 1)):
+        status = {"status": "FAILED", "error": "training diverged"} if strategy == "smooth" else {}
+        write_run(tmp_path / f"{strategy}{seed}", strategy, seed, accuracy, **status)
+    (axes,) = heat_map(make([tmp_path], Question(metric=Metric(tag)))).axes
+    (image,) = axes.images
+    colours = image.cmap(image.norm(image.get_array()))[0].sum(-1)
+    texts = {text.get_text(): text for text in axes.texts}
+    assert texts[brightest].get_position()[0] == colours.argmax()
+    assert [texts[brightest].get_color(), *(t.get_color() for n, t in texts.items() if n != brightest)] == [
+        "black",
+        "white",
+    ]
 
 
 def test_a_panel_of_the_page_is_cut_out_of_the_figure(tmp_path):

@@ -15,7 +15,7 @@ _LETTER = 0.075  # inches
 
 
 def heat_map(report: Report) -> Any:
-    """Blocks by arms, the score as colour and number; a pair without a score stays empty."""
+    """Blocks by arms, the score as number and colour, the better the brighter; a pair without a score stays empty."""
     rows, columns, grid = tables.upright(*tables.overview(report))
     means = np.array([[np.nan if score is None else score.mean for score in row] for row in grid], dtype=np.float64)
     width = 0.4 + _LETTER * max(map(len, rows)) + 0.62 * len(columns)
@@ -25,7 +25,8 @@ def heat_map(report: Report) -> Any:
         axes = figure.subplots()
         axes.grid(False)
         axes.spines[:].set_visible(False)
-        image = axes.imshow(means, cmap="cividis", aspect="auto")
+        colours = "cividis" if report.question.metric.sign > 0 else "cividis_r"
+        image = axes.imshow(means, cmap=colours, aspect="auto")
         for row, column in np.ndindex(means.shape):
             text, colour = _cell(float(means[row, column]), image, report)
             axes.text(column, row, text, color=colour, ha="center", va="center", fontsize=8)
@@ -38,4 +39,5 @@ def heat_map(report: Report) -> Any:
 def _cell(mean: float, image: Any, report: Report) -> tuple[str, str]:
     if np.isnan(mean):
         return tables.NONE, "0.5"
-    return tables.value(mean, report.question), "white" if image.norm(mean) < 0.5 else "black"
+    dark = (image.norm(mean) < 0.5) == (report.question.metric.sign > 0)
+    return tables.value(mean, report.question), "white" if dark else "black"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from experiments.compare.tables import Table
 
 WIDTH = 80
 _LISTED = 20  # runs or notes that are written out
+_NUMBER = re.compile(r"[-+.<\d]+( \[.*\])?")
 
 
 def render(report: Report) -> str:
@@ -65,15 +67,19 @@ def draw(table: Table, width: int = WIDTH) -> list[str]:
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The columns' natural widths; until all fit, those give way whose heading alone is wide, then the widest."""
+    """The columns' natural widths; until all fit, the widest gives way, words before numbers with their intervals."""
     columns = range(len(rows[0]))
     widths = [max(cell_len(row[column]) for row in rows) for column in columns]
-    words = [max(map(cell_len, rows[0][column].split()), default=0) for column in columns]
-    needed = [max([words[column], *(cell_len(row[column]) for row in rows[1:])]) for column in columns]
+    needed = [max(_unbroken(row[column]) for row in rows) for column in columns]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > 6:
         roomy = [column for column in columns if widths[column] > needed[column]]
         widths[max(roomy or columns, key=widths.__getitem__)] -= 1
     return widths
+
+
+def _unbroken(cell: str) -> int:
+    """The width that a cell can do with: a number's own, otherwise that of the longest word."""
+    return cell_len(cell) if _NUMBER.fullmatch(cell) else max(map(cell_len, cell.split()), default=0)
 
 
 def _height(row: Sequence[str], widths: Sequence[int]) -> int:
