@@ -100,13 +100,18 @@ def compiled_are_eager(cells: Sequence[Cell], readings: Sequence[Reading], backe
 
 
 def agree(together: Together, name: str, found: Inputs, expected: Inputs) -> None:
-    """To rounding, a hard value bit for bit, without silent zeros; and what backward through a value gives."""
+    """To rounding, a hard value bit for bit, without silent zeros; and what backward through a value gives.
+
+    A float32 rounds x / T, which counts as 1 / T^3 in a second derivative.
+    """
+    T = together.temperature.item()
+    atol = 1e-5 if name == "value" else 1e-5 * max(1.0, 0.3 / T) ** 3
     for cell, x, tensors, references in zip(together.cells, together.x, found, expected, strict=True):
-        where = f"{cell}, {name}, T = {together.temperature}"
+        where = f"{cell}, {name}, T = {T:.2g}"
         if name == "value" and cell.hard_valued:
             assert torch.equal(tensors[0], cell.op.hard(*x)), where
         for got, right in zip(tensors, references, strict=True):
-            torch.testing.assert_close(got, right, atol=1e-5, rtol=1e-4, msg=lambda m, where=where: f"{where}: {m}")
+            torch.testing.assert_close(got, right, atol=atol, rtol=1e-4, msg=lambda m, where=where: f"{where}: {m}")
             assert (got != 0).any() or (right == 0).all(), f"{where}: silent zeros"
     if name == "value":
         agree(together, "backward", together.backward(found), together.backward(expected))
