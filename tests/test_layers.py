@@ -213,19 +213,22 @@ def test_maxout_is_the_maximum_over_a_units_own_values() -> None:
     assert torch.equal(got, expected)
 
 
-def test_the_noise_of_maxout_is_in_units() -> None:
+@pytest.mark.parametrize("cls", [HardMax, HardMaxPool])
+def test_the_noise_of_a_maximum_is_in_units(cls: type[HardMax | HardMaxPool]) -> None:
     strategy = Gumbel(temperature=0.5)
-    maxout = HardMax(strategy, k=3, unit=0.25)
-    (x,) = branches(maxout, width=4)
-    y = maxout(x)
-    maxout.max.draws = 0
-    assert torch.equal(maxout(x), y)
-    maxout.max.draws = 0
-    noise = maxout.max._noise((x.unflatten(1, (3, 4)),))
-    assert torch.equal(y, 0.25 * strategy(maxout.max.op, 4 * x.unflatten(1, (3, 4)), noise=noise))
+    layer = cls(strategy, k=3, unit=0.25)
+    (x,) = branches(layer, width=4)
+    rows = []
+    layer.max.register_forward_pre_hook(lambda _, inputs: rows.append(inputs))
+    y = layer(x)
+    layer.max.draws = 0
+    assert torch.equal(layer(x), y)
+    layer.max.draws = 0
+    assert torch.equal(y, 0.25 * strategy(layer.max.op, *rows[0], noise=layer.max._noise(rows[0])))
+    assert torch.equal(0.25 * layer.max.op.hard(*rows[0]), cls(STE, k=3)(x))
     for unit in (0.3, 0.0, -1.0):
         with pytest.raises(ValueError, match=f"unit must be a power of two.*got {unit}"):
-            HardMax(STE, unit=unit)
+            cls(STE, unit=unit)
 
 
 @pytest.mark.parametrize(("space", "k"), [((6, 8), 2), ((7, 9), 2), ((7, 9), 3), ((11,), 2), ((12,), 4)])

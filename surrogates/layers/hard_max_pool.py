@@ -6,6 +6,7 @@ from torch import Tensor
 
 from surrogates.component import Component
 from surrogates.core import Strategy
+from surrogates.float32 import require_power_of_two
 from surrogates.hard_layer import HardLayer
 from surrogates.ops.max import Max
 
@@ -15,17 +16,22 @@ class HardMaxPool(Component):
 
     (batch, width, n) to (batch, width, n // k), or (batch, width, h, w) to (batch, width, h // k, w // k); what
     does not fill a window is left out, as in torch's max pooling.
-    Raises ValueError for k below 2, and in forward for an input that no window fits into.
+    Noise of scale 1 makes training diverge, as in `HardMax`: under a strategy with noise, its scale and the temperature
+    are in units of `unit`.
+    Raises ValueError for k below 2, or a unit that is no power of two, which would round, and in forward for an input
+    that no window fits into.
     """
 
     needs_space: ClassVar[bool] = True
 
-    def __init__(self, strategy: Strategy, k: int = 2) -> None:
+    def __init__(self, strategy: Strategy, k: int = 2, unit: float = 0.25) -> None:
         super().__init__()
+        require_power_of_two(unit=unit)
         if k < 2:
             raise ValueError(f"k must be at least 2 (a window of one is no choice), got {k}")
         self.k = k
         self.max = HardLayer(Max(dim=-1), strategy)
+        self.unit = unit if strategy.noisy(self.max.op) else 1.0
 
     @property
     def downsampling(self) -> int:
@@ -39,5 +45,6 @@ class HardMaxPool(Component):
         windows = x
         for dim in range(2, x.dim()):
             windows = windows.unfold(dim, self.k, self.k)
-        output: Tensor = self.max(windows.flatten(x.dim()))
+        rows = windows.flatten(x.dim())
+        output: Tensor = self.max(rows) if self.unit == 1.0 else self.max(rows / self.unit) * self.unit
         return output
