@@ -184,9 +184,9 @@ def test_a_codebook_learns_a_target_that_no_code_had() -> None:
     torch.testing.assert_close(layer.codes.detach(), target, atol=1e-5, rtol=0)
 
 
-def test_the_temperature_is_in_units() -> None:
-    layer, x = VectorQuantizer(SOFT, entries=5, unit=0.5), torch.randn(3, 8, generator=generator(5))
-    expected = SOFT(OP, x.unflatten(1, (2, 4)), layer.codes, T=0.5 * SOFT.temperature).flatten(1)
+def test_the_layer_is_the_op_on_groups() -> None:
+    layer, x = VectorQuantizer(SOFT, entries=5), torch.randn(3, 8, generator=generator(5))
+    expected = SOFT(OP, x.unflatten(1, (2, 4)), layer.codes, T=SOFT.temperature).flatten(1)
     torch.testing.assert_close(layer(x), expected)
     assert torch.equal(layer.eval()(x), OP.hard(x.unflatten(1, (2, 4)), layer.codes).flatten(1))
 
@@ -195,7 +195,6 @@ REFUSED = [
     ({"entries": 0}, "entries.*0"),
     ({"size": 0}, "size.*0"),
     ({"size": 2**20}, "size.*1048576"),
-    ({"unit": 0.3}, "unit must be a power of two.*0.3"),
 ]
 
 

@@ -5,7 +5,6 @@ from torch import Tensor, nn
 
 from surrogates.component import Component
 from surrogates.core import Strategy
-from surrogates.float32 import require_power_of_two
 from surrogates.hard_layer import HardLayer
 from surrogates.ops.vector_quantize import VectorQuantize, nearest
 
@@ -21,21 +20,18 @@ class VectorQuantizer(Component):
     of the gradients of the groups that chose it, under `smooth` of all groups by their shares; nothing pulls codes and
     activations together (there is no codebook or commitment loss).
     Codes start as normal numbers from a fixed stream; `calibrate` puts them at the means that k-means finds among the
-    groups of a first batch. The temperature is in units of `unit`: at 0.1 of one the shares are nearly hard, and the
-    derivative by the activations is lost. Raises ValueError for entries or a size below 1, a unit that is no power of
-    two, which would round, and from `check_width` for a width that `size` does not divide.
+    groups of a first batch. Raises ValueError for entries or a size below 1, and from `check_width` for a width that
+    `size` does not divide.
     """
 
-    def __init__(self, strategy: Strategy, entries: int = 64, size: int = 4, unit: float = 2.0) -> None:
+    def __init__(self, strategy: Strategy, entries: int = 64, size: int = 4) -> None:
         super().__init__()
-        require_power_of_two(unit=unit)
         for name, value in (("entries", entries), ("size", size)):
             if not 1 <= value <= 2**16:
                 raise ValueError(f"{name} must be between 1 and {2**16}, got {value}")
         self.size = size
         self.codes = nn.Parameter(torch.randn(entries, size, generator=torch.Generator().manual_seed(0)))
         self.quantize = HardLayer(VectorQuantize(), strategy)
-        self.unit = unit if "temperature" in strategy.uses(self.quantize.op) else 1.0
 
     def check_width(self, width: int) -> None:
         """Whole groups."""
@@ -44,10 +40,7 @@ class VectorQuantizer(Component):
 
     def forward(self, x: Tensor) -> Tensor:
         """The codes in place of the groups."""
-        z, codes = self._groups(x), self.codes.to(x.dtype)
-        output: Tensor = (
-            self.quantize(z, codes) if self.unit == 1.0 else self.quantize(z / self.unit, codes / self.unit) * self.unit
-        )
+        output: Tensor = self.quantize(self._groups(x), self.codes.to(x.dtype))
         return output.movedim(-1, 2).flatten(1, 2)
 
     def _groups(self, x: Tensor) -> Tensor:
