@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 STEPS, PAIRS = 100, 15
+RATE = 1e-6  # all measurements are at about the same weights
 CASES = (
     ("component=quantized_activation", "strategy=ste"),
     ("component=binary", "strategy=smooth"),
@@ -52,7 +53,7 @@ def _trained(overrides: list[str]):
     register_resolvers()
     steps = 20 + 2 * (PAIRS + 1) * STEPS
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        choices = choose(compose("config", [*overrides, f"max_steps={steps}"]))
+        choices = choose(compose("config", [*overrides, f"max_steps={steps}", f"optimizer.lr={RATE}"]))
     torch.set_num_threads(choices.settings.threads)
     trainer = Trainer(build_model(choices), choices.optimizer, choices.settings, load(choices.data))
     calibrate(trainer.model, trainer.batch(1)[0])
