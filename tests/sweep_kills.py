@@ -49,6 +49,18 @@ class Sweep:
         found = (path for name in names for path in self.folder.rglob(name))
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in found}
 
+    def logged(self) -> int:
+        """How many lines all jobs have logged."""
+        return sum(content.count(b"\n") for content in self.files("metrics.jsonl").values())
+
+    def wait_for(self, count: int, running: subprocess.Popen) -> None:
+        """Until so many lines are logged."""
+        until = time.monotonic() + 300
+        while self.logged() < count:
+            assert running.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
     def statuses(self) -> list[str]:
         return [read(path)["status"] for path in self.folder.rglob("status.json")]
 
@@ -84,16 +96,20 @@ class Sweep:
 
 
 def assert_kills_change_nothing(tmp_path: Path, own: tuple[str, ...], kills: int) -> None:
-    """kill -9 at random moments: every job DONE once, byte for byte as uninterrupted, and no finished work redone."""
+    """kill -9 at random moments: every job DONE once, byte for byte as uninterrupted, and no finished work redone.
+
+    The first is a moment of the start, the others are spread over what there is to log.
+    """
     whole, killed = Sweep(tmp_path / "whole", *own), Sweep(tmp_path / "killed", *own)
-    began = time.monotonic()
     whole.end()
-    seconds = time.monotonic() - began
     chance = random.Random(seed := random.randrange(2**32))
     done: dict[str, bytes] = {}
-    for _ in range(kills):
+    for kill in range(kills):
         running = killed.start()
-        time.sleep(seconds * chance.uniform(0.3, 0.9))
+        if kill:
+            killed.wait_for(int(whole.logged() * (kill + chance.uniform(-0.3, 0.3)) / (kills + 1)), running)
+        time.sleep(chance.uniform(0, 0.03 if kill else 3))
+        assert running.poll() is None, seed
         running.kill()
         running.communicate()
         killed.assert_gone()

@@ -402,13 +402,14 @@ def test_a_stopped_sweep_says_how_far_it_is_and_goes_on(tmp_path, number):
 @pytest.mark.parametrize(
     "kills", [pytest.param(3, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.nightly)]
 )
-def test_killed_at_random_moments_a_sweep_ends_as_one_that_was_not(tmp_path, kills):
+def test_killed_at_random_moments_a_sweep_ends_as_one_that_was_not(tmp_path, record_property, kills):
     own = ("strategy=ste,smooth", "seed=0,1,2", "max_steps=400", "eval_every=20", "optimizer.lr=0.05")
     assert_kills_change_nothing(tmp_path, own, kills)
+    record_property("kills survived", kills)
 
 
 @pytest.mark.nightly
-def test_a_thousand_jobs_in_one_process(tmp_path):
+def test_a_thousand_jobs_in_one_process(tmp_path, record_property):
     """Memory grows by less than 1 MB a job, and no file stays open."""
     script = f"""
 import os, resource, sys
@@ -432,6 +433,8 @@ main(Path({str(CONF)!r}))
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.splitlines()[-1] == "1000 DONE"
     used = {int(a): (int(b), int(c)) for a, b, c in re.findall(r"^used (\d+) (\d+) (\d+)$", done.stdout, re.M)}
+    for job, (memory, files) in used.items():
+        record_property(f"after {job} jobs", f"{memory / 1e6:.0f} MB resident, {files} open files")
     assert (used[1000][0] - used[50][0]) / 950 < 1e6
     assert used[1000][1] <= used[50][1] + 5
     assert all(one == other for one, other in itertools.pairwise(sorted(statuses(tmp_path).values())))
