@@ -6,10 +6,12 @@ import contextlib
 import copy
 import io
 import json
+import multiprocessing
 import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -126,3 +128,16 @@ def only_run(root: Path) -> Path:
     """The folder of the one run below `root`."""
     (status,) = root.rglob("status.json")
     return status.parent
+
+
+def in_a_process(function: Callable[..., Any], *arguments: Any) -> int | None:
+    """The exit code of a call in a process of its own: a copy of one that has only imported what trains.
+
+    A copy of this one could not train where a test before has left autograd's threads running.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["experiments.run", "experiments.stacked.run"])
+    process = context.Process(target=function, args=arguments)
+    process.start()
+    process.join()
+    return process.exitcode

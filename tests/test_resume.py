@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import multiprocessing
 import os
 import signal
 import time
@@ -16,7 +15,7 @@ from experiments.record import Record
 from experiments.tracking import checkpoint
 from experiments.trainer import Trainer
 from run_contents import assert_same_run, last, same
-from runs import command, lines, only_run, read, train, tree
+from runs import command, in_a_process, lines, only_run, read, train, tree
 
 LONG = ("max_steps=24", "log_every=2", "eval_every=4", "model.width=8", "model.batch_norm=true")
 # All that has a state: momentum or moments, a schedule, clipping, noise, annealing, batch norm, learned ranges.
@@ -158,6 +157,7 @@ PLACES = {
 
 def die_at(place, count, cwd, arguments):
     """Runs a command and is killed at the n-th call of a place: before it, or after it for the result."""
+    session.CHECKPOINT_SECONDS = 0.0
     owner, name = PLACES[place]
     original, left = getattr(owner, name), itertools.count(count - 1, -1)
 
@@ -172,14 +172,6 @@ def die_at(place, count, cwd, arguments):
 
     setattr(owner, name, counting)
     command(*arguments, cwd=cwd)
-
-
-def killed(cwd, place, count, *arguments):
-    """The exit code of a command in a process of its own, a copy of this one: nothing has to be imported again."""
-    process = multiprocessing.get_context("fork").Process(target=die_at, args=(place, count, cwd, arguments))
-    process.start()
-    process.join()
-    return process.exitcode
 
 
 @pytest.mark.parametrize(
@@ -206,7 +198,7 @@ def killed(cwd, place, count, *arguments):
 )
 def test_killed_and_resumed(tmp_path, whole, kind, place, count):
     own = (*KINDS[kind], *LONG)
-    assert killed(tmp_path, place, count, *own) == -signal.SIGKILL
+    assert in_a_process(die_at, place, count, tmp_path, own) == -signal.SIGKILL
     found = list(tmp_path.rglob("status.json"))
     assert [read(path)["status"] for path in found] in (["RUNNING"], [])  # none before the first file is at its place
     assert command(*own, cwd=tmp_path).code == 0

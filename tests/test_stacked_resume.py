@@ -14,7 +14,7 @@ from experiments.run import Request
 from experiments.stacked.arrange import arrange
 from experiments.stacked.run import run_group
 from experiments.sweep.manifest import NAME, Stack, noting_stacks, read_stacks
-from runs import command, compose, read, tree
+from runs import command, compose, in_a_process, read, tree
 
 QUICK = ("hydra/launcher=stacked", "engine=stacked", "max_steps=12", "eval_every=3", "log_every=2", "model.width=8")
 
@@ -164,42 +164,39 @@ def test_cells_that_do_not_exist_are_listed_and_in_no_stack(tmp_path):
     assert [len(stack.members) for stack in read_stacks(root)] == [2]
 
 
-def killed_at(folder, own, call):
-    """The command in a process that ends at that call of `os.replace`, before it: with every file of a run there are
-    such; its exit code."""
-    process = os.fork()
-    if process == 0:
-        replace, calls = os.replace, 0
+def die_at(folder, own, call):
+    """Runs a command that saves at each evaluation, and dies at that call of `os.replace`, before it: with every file
+    of a run there are such."""
+    for module in (experiments.session, experiments.stacked.session):
+        module.CHECKPOINT_SECONDS = 0.0
+    experiments.stacked.session.SHARE = 1e9
+    replace, calls = os.replace, 0
 
-        def replace_or_die(*names, **more):
-            nonlocal calls
-            calls += 1
-            if calls == call:
-                os._exit(9)
-            replace(*names, **more)
+    def replace_or_die(*names, **more):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            os._exit(9)
+        replace(*names, **more)
 
-        os.replace = replace_or_die
-        try:
-            os._exit(command(*own, cwd=folder).code)
-        finally:
-            os._exit(77)
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    os.replace = replace_or_die
+    try:
+        os._exit(command(*own, cwd=folder).code)
+    finally:
+        os._exit(77)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [22, 31, 40, 63, 79, 95])
-def test_killed_between_any_two_files(tmp_path, monkeypatch, first):
+def test_killed_between_any_two_files(tmp_path, first):
     """While members have their first, or their next, or their last checkpoint, and while some are DONE already."""
-    for module in (experiments.session, experiments.stacked.session):
-        monkeypatch.setattr(module, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(experiments.stacked.session, "SHARE", 1e9)
     own = ("-m", "seed=0,1,2", "optimizer.lr=0.1,1e30", *QUICK, "workers=1")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()
-    assert killed_at(whole, own, None) == 1
+    assert in_a_process(die_at, whole, own, None) == 1
     for call in (first, 25, 37, None):
-        if killed_at(killed, own, call) == 1:
+        if in_a_process(die_at, killed, own, call) == 1:
             break
     assert results(killed) == results(whole)
     for path in whole.rglob("status.json"):
