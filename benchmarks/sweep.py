@@ -1,11 +1,11 @@
 """Throughput of whole sweeps: hydra/launcher=stacked against the basic launcher, and Lightning's script if asked.
 
 Seconds a sweep, start-up included, of the digits MLP with quantized activations, batch 64, validation every 100 steps
-and gradient norms every 10. The basic sweep is estimated from two seeds of each strategy in the same pair, and both
-sides of the long sweep from its first steps, see `sweep_seconds.py`; each row says so. The limit is the sweep's batched
-matrix products and nothing else, one thread, divided by the cores, as the workers of a sweep divide them.
+and gradient norms every 10. The stacked sweep is run whole; the basic one is estimated from two seeds of each strategy
+in the same pair, see `sweep_seconds.py`, as each row says. The limit is the sweep's batched matrix products and nothing
+else, one thread, divided by the cores, as the workers of a sweep divide them.
 
-Usage: python benchmarks/sweep.py [--quick] [--pairs 15] [--width 32 ...] [--lightning PYTHON]
+Usage: python benchmarks/sweep.py [--quick] [--part short|long] [--pairs 15] [--width 32 ...] [--lightning PYTHON]
 `--quick` is a trial of a minute or two that judges nothing; `--lightning` is the interpreter of an environment with
 lightning 2.6.
 """
@@ -30,27 +30,26 @@ LIGHTNING = ROOT / "benchmarks" / "lightning" / "train.py"
 WORKERS = len(os.sched_getaffinity(0))  # processes of one thread each, among which a sweep is divided
 TWO = 2  # seeds of each strategy that the other side runs
 
-from sweep_seconds import Size, as_one, one_by_one, seconds  # noqa: E402
+from sweep_seconds import Size, one_by_one, seconds  # noqa: E402
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """`made` are the steps that are really run; `bounds` the least ratios of throughput by width."""
+    """`bounds` are the least ratios of throughput by width."""
 
     size: Size
-    made: int
     bounds: dict[int, float]
 
 
-SWEEPS = (
-    Sweep(Size(("subgradient", "ste", "smooth", "rewrite"), 16, 600), 600, {128: 2.5, 32: 8.0}),
-    Sweep(Size(("ste",), 64, 6000), 1000, {128: 5.0, 32: 12.0}),
-)
-QUICK = (
-    Sweep(Size(("ste", "smooth"), 16, 60), 60, {128: 2.5, 32: 8.0}),
-    Sweep(Size(("ste",), 16, 6000), 200, {128: 5.0, 32: 12.0}),
-)
-AGAINST_LIGHTNING = Sweep(Size(("ste",), 64, 600), 600, {128: 12.0})
+SWEEPS = {
+    "short": Sweep(Size(("subgradient", "ste", "smooth", "rewrite"), 16, 600), {128: 2.5, 32: 8.0}),
+    "long": Sweep(Size(("ste",), 64, 6000), {128: 5.0, 32: 12.0}),
+}
+QUICK = {
+    "short": Sweep(Size(("ste", "smooth"), 16, 60), {128: 2.5, 32: 8.0}),
+    "long": Sweep(Size(("ste",), 16, 600), {128: 5.0, 32: 12.0}),
+}
+AGAINST_LIGHTNING = Sweep(Size(("ste",), 64, 600), {128: 12.0})
 
 
 def main() -> None:
@@ -60,6 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Throughput of sweeps.")
     parser.add_argument("--pairs", type=int)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--part", choices=SWEEPS, help="one of the two sweeps instead of both")
     parser.add_argument("--width", type=int, nargs="+", default=[128, 32])
     parser.add_argument("--lightning", type=Path)
     given = parser.parse_args()
@@ -68,10 +68,12 @@ def main() -> None:
     print(HEADER)
     with tempfile.TemporaryDirectory() as cache:
         for width in given.width:
-            for sweep in QUICK if given.quick else SWEEPS:
+            for part, sweep in (QUICK if given.quick else SWEEPS).items():
+                if given.part not in (None, part):
+                    continue
                 name, engine = _words(sweep, width), chosen(sweep, width)
                 bound = 1 / sweep.bounds[width]
-                ours, theirs = stacked(sweep, width, engine, cache), basic(sweep, width)
+                ours, theirs = stacked(sweep, width, cache), basic(sweep, width)
                 print(f"| {name}: matrix products alone | {products(sweep.size, width):.3g} | | | | |", flush=True)
                 if engine == "compiled":
                     print(f"| {name}: {engine}, cold compile cache, once | {ours():.3g} | | | | |", flush=True)
@@ -80,15 +82,14 @@ def main() -> None:
                 print(row.row(), flush=True)
         if given.lightning:
             sweep = AGAINST_LIGHTNING
-            ours = stacked(sweep, 128, chosen(sweep, 128), cache)
+            ours = stacked(sweep, 128, cache)
             pair = _told(ours), _told(lightning(sweep.size, given.lightning))
             print(compare(f"{_words(sweep, 128)}: ours / Lightning", *pair, 1 / sweep.bounds[128], pairs).row())
 
 
 def _words(sweep: Sweep, width: int) -> str:
-    shortened = "" if sweep.made == sweep.size.steps else f" (by their first {sweep.made})"
     replicas = -(-sweep.size.jobs // max(WORKERS, len(sweep.size.strategies)))
-    return f"width {width}, {sweep.size.words}{shortened}, {replicas} replicas a group, {TWO} seeds of the other side"
+    return f"width {width}, {sweep.size.words}, {replicas} replicas a group, {TWO} seeds of the other side"
 
 
 def _told(measure: Callable[[], float]) -> Callable[[], float]:
@@ -109,24 +110,23 @@ def command(size: Size, width: int, *more: str) -> list[str]:
 
 
 def chosen(sweep: Sweep, width: int) -> str:
-    """The engine that a sweep of full length chooses for most of its jobs."""
+    """The engine that a sweep chooses for most of its jobs."""
     line = command(sweep.size, width, "hydra/launcher=stacked", "dry_run=true")
     with tempfile.TemporaryDirectory() as folder:
         said = subprocess.run(line, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True)
     return re.findall(r"engine (\w+) for", said.stdout.decode())[0]
 
 
-def stacked(sweep: Sweep, width: int, engine: str, cache: str) -> Callable[[], float]:
+def stacked(sweep: Sweep, width: int, cache: str) -> Callable[[], float]:
     """Seconds of our command with the stacked launcher."""
-    ran = dataclasses.replace(sweep.size, steps=sweep.made)
-    line = command(ran, width, "hydra/launcher=stacked", *([] if ran == sweep.size else [f"engine={engine}"]))
+    line = command(sweep.size, width, "hydra/launcher=stacked")
     environment = {"PYTHONPATH": str(ROOT), "TORCHINDUCTOR_CACHE_DIR": cache}
-    return lambda: seconds(line, environment, as_one(sweep.size, ran))
+    return lambda: seconds(line, environment, lambda _, took: took)
 
 
 def basic(sweep: Sweep, width: int) -> Callable[[], float]:
     """Seconds of our command with the basic launcher."""
-    ran = dataclasses.replace(sweep.size, seeds=TWO, steps=sweep.made)
+    ran = dataclasses.replace(sweep.size, seeds=TWO)
     line = command(ran, width, "hydra/launcher=basic")
     return lambda: seconds(line, {"PYTHONPATH": str(ROOT)}, one_by_one(sweep.size, ran))
 

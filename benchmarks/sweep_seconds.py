@@ -1,7 +1,6 @@
-"""What a whole sweep takes, from one with fewer jobs and fewer steps that was run to its end.
+"""What a whole sweep takes, from one with fewer seeds that was run to its end.
 
-Seconds of the sweep that ran, plus for every job it lacks the time between the ends of two jobs of the same strategy,
-plus for every step that its jobs lack the time of a step, taken from the second half of the steps that were made.
+Seconds of the sweep that ran, plus for every job it lacks the time between the ends of two jobs of the same strategy.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ STATUS = "status.json"
 
 @dataclass(frozen=True)
 class Size:
-    """Strategies, seeds of each and steps: those of the sweep, or as many as are really run."""
+    """Strategies, seeds of each and steps."""
 
     strategies: tuple[str, ...]
     seeds: int
@@ -47,17 +46,6 @@ def seconds(line: Sequence[str], environment: dict[str, str], estimate: Callable
         return estimate(Path(folder), took)
 
 
-def as_one(whole: Size, ran: Size) -> Callable[[Path, float], float]:
-    """The estimate for a sweep whose jobs, all there, train side by side: their steps are what may be missing."""
-
-    def estimate(folder: Path, took: float) -> float:
-        if whole.steps == ran.steps:
-            return took
-        return took + (whole.steps - ran.steps) * max(map(seconds_per_step, jobs(folder)))
-
-    return estimate
-
-
 def one_by_one(whole: Size, ran: Size) -> Callable[[Path, float], float]:
     """The estimate for a sweep whose jobs follow each other, strategy by strategy, two or more seeds of each."""
 
@@ -66,8 +54,7 @@ def one_by_one(whole: Size, ran: Size) -> Callable[[Path, float], float]:
         groups = [done[start : start + ran.seeds] for start in range(0, len(done), ran.seeds)]
         for group in groups:
             job = (ended(group[-1]) - ended(group[0])) / (len(group) - 1)
-            more = 0.0 if whole.steps == ran.steps else (whole.steps - ran.steps) * seconds_per_step(group[-1])
-            took += (whole.seeds - ran.seeds) * (job + more) + ran.seeds * more
+            took += (whole.seeds - ran.seeds) * job
         return took
 
     return estimate
@@ -82,13 +69,3 @@ def jobs(folder: Path) -> list[Path]:
 def ended(job: Path) -> float:
     """When the last file of a job was written, in seconds."""
     return max(file.stat().st_mtime for file in job.rglob("*") if file.is_file())
-
-
-def seconds_per_step(job: Path) -> float:
-    """Between the logged steps of the second half of a run, by the times in its event file."""
-    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
-
-    (file,) = job.glob("events.out.tfevents.*")
-    logged = [(event.step, event.wall_time) for event in EventFileLoader(str(file)).Load() if event.step > 0]
-    half = logged[len(logged) // 2 :]
-    return (half[-1][1] - half[0][1]) / (half[-1][0] - half[0][0])
