@@ -66,7 +66,7 @@ def choose(config: DictConfig) -> Choices:
     known = [*(field.name for field in fields(Settings)), *GROUPS]
     refuse_unknown("", plain, known)
     settings = {key: plain[key] for key in plain if key not in GROUPS}
-    plain |= checked("", settings, get_type_hints(Settings))
+    plain |= checked("", settings, _signature(Settings)[1])
     built = {"settings": _build("", settings, lambda: Settings(**settings))}
     for group in GROUPS:
         if not isinstance(plain.get(group), dict):

@@ -153,9 +153,9 @@ class Task:
         chosen = any(override.startswith("hydra.run.dir=") for override in hydra_config.overrides.hydra)
         overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)  # as they were typed
         own: Any = OmegaConf.to_container(config, resolve=False, enum_to_str=True)
-        hydra_part = OmegaConf.to_container(hydra_config, resolve=False, enum_to_str=True)
+        hydra_part = own.pop("hydra", None) or OmegaConf.to_container(hydra_config, resolve=False, enum_to_str=True)
         files = {
-            "config.yaml": {key: value for key, value in own.items() if key != "hydra"},
+            "config.yaml": own,
             "hydra.yaml": {"hydra": hydra_part},
             "overrides.yaml": overrides,
         }

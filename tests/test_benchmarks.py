@@ -93,6 +93,15 @@ def test_ops_benchmark_runs_and_meets_every_elementwise_op() -> None:
 
 
 @pytest.mark.slow
+def test_planning_benchmark_divides_what_a_job_costs_beyond_its_training() -> None:
+    out = printed("planning.py", "--jobs", "8", "--pairs", "1")
+    ours = float(re.findall(r"Hydra's composition \+ 10 ms \| ([\d.]+)", out)[0])
+    parts = [float(value) for value in re.findall(r"^\| (?:planning|opening|closing) \| ([\d.]+)", out, re.M)]
+    assert len(parts) == 3
+    assert sum(parts) == pytest.approx(ours, rel=0.02)  # both have three digits
+
+
+@pytest.mark.slow
 def test_a_wrong_name_is_told() -> None:
     for script, option in (("ops.py", "flor"), ("peers.py", "softjax")):
         arguments = ["--only", option] + (["--make", "nowhere"] if script == "peers.py" else [])

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -30,6 +30,16 @@ from experiments.tracking.run_folder import RunFolder
 from experiments.tracking.run_status import DONE
 
 Ending = Outcome | Exception
+
+
+class Built(NamedTuple):
+    """A run of a group that has no folder yet."""
+
+    number: int
+    request: Request
+    choices: Choices
+    model: nn.Module
+    notes: list[str]
 
 
 @dataclass
@@ -63,7 +73,24 @@ def run_group(requests: Sequence[Request | None], compiled: bool = False) -> lis
 
 
 def _members(requests: Sequence[Request | None], endings: dict[int, Ending], held: ExitStack) -> list[Member]:
-    members = []
+    """Those that could be built and have their folder; what kept the others from it goes into `endings`."""
+
+    def seated(built: Built) -> Member | None:
+        try:
+            folder = held.enter_context(claim(built.request, built.choices, built.choices.plain))
+            states = checkpoint.load_whole(folder.checkpoints) if folder.resumed else []
+        except Exception as error:
+            endings[built.number] = error
+            return None
+        for note in built.notes:
+            folder.say(f"note: {note}")
+        return Member(built.number, built.request, built.choices, built.choices.plain, built.model, folder, states)
+
+    return [member for member in together(seated, _built(requests, endings)) if member is not None]
+
+
+def _built(requests: Sequence[Request | None], endings: dict[int, Ending]) -> Iterator[Built]:
+    """The models, before anything is claimed."""
     for number, request in enumerate(requests):
         if request is None:
             continue
@@ -72,15 +99,10 @@ def _members(requests: Sequence[Request | None], endings: dict[int, Ending], hel
             prepare(choices.settings.threads, choices.settings.device)
             model = build_model(choices)
             notes = drop_unused_knobs(choices.plain, model, request.overrides)
-            folder = held.enter_context(claim(request, choices, choices.plain))
-            states = checkpoint.load_whole(folder.checkpoints) if folder.resumed else []
         except Exception as error:
             endings[number] = error
-            continue
-        for note in notes:
-            folder.say(f"note: {note}")
-        members.append(Member(number, request, choices, choices.plain, model, folder, states))
-    return members
+        else:
+            yield Built(number, request, choices, model, notes)
 
 
 def _by_step(members: Sequence[Member]) -> Iterator[list[Member]]:

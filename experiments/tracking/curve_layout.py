@@ -1,6 +1,7 @@
 """The custom-scalars dashboard: a chart holds one curve of all selected runs, so that strategies lie side by side."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 _LAYOUT: dict[str, dict[str, list[str]]] = {
@@ -30,6 +31,7 @@ _LAYOUT: dict[str, dict[str, list[str]]] = {
 }
 
 
+@cache
 def layout_summary() -> Any:
     """The layout as TensorBoard stores it; equal layouts of many runs are shown once."""
     from tensorboard.plugins.custom_scalar import layout_pb2
