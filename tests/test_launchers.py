@@ -141,6 +141,31 @@ def test_a_launcher_schedules_stacks(tmp_path, launcher):
     assert len(set(statuses(tmp_path))) == 6
 
 
+@pytest.mark.parametrize(
+    ("launcher", "engine", "first"),
+    [
+        pytest.param("stacked", "stacked", 2, marks=pytest.mark.slow),
+        pytest.param("joblib", "single", 1, marks=pytest.mark.nightly),
+        pytest.param("joblib", "stacked", 2, marks=pytest.mark.nightly),
+    ],
+)
+def test_on_error_stop_lets_two_workers_start_no_further_job(tmp_path, launcher, engine, first):
+    """What the other worker is at goes on to its end; what was not started is listed, and made by the same command."""
+    if launcher in EXTRAS:
+        installed(launcher)
+    points = ["{max_steps: 6000}", "{max_steps: 5000, optimizer.lr: 1e30}", *(f"{{max_steps: {n}}}" for n in (40, 39))]
+    own = [f"seed=range({first})", "component=relu", "model.width=8", f"hydra.sweeper.points=[{','.join(points)}]"]
+    line = [*TRAIN, "-m", *own, f"hydra/launcher={launcher}", f"engine={engine}", "workers=2", "hydra.sweep.dir=runs"]
+    done = subprocess.run([*line, "on_error=stop"], cwd=tmp_path, env=WORKERS, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines()[-1] == f"{first} DONE, {first} FAILED, {2 * first} NOT_STARTED"
+    left = {re.search(r"max_steps=(\d+)", name)[1]: status for name, status in statuses(tmp_path).items()}
+    assert left == {"6000": "DONE", "5000": "FAILED"}
+    assert {path.name for path in (tmp_path / "runs").glob(".*")} == {".manifest.json.lock"}
+    again = subprocess.run(line, cwd=tmp_path, env=WORKERS, capture_output=True, text=True)
+    assert again.stdout.splitlines()[-1] == f"{3 * first} DONE, {first} FAILED"
+
+
 def test_a_unit_crosses_as_a_file_and_is_the_same_there(tmp_path):
     config = compose("optimizer.lr=1e-3", "strategy.temperature=.inf", "data.root='a b'")
     files = {"overrides.yaml": ["seed=1"], "config.yaml": OmegaConf.to_container(config)}
