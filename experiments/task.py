@@ -92,9 +92,10 @@ class Task:
         return objective(outcome.result)
 
     def _job(self, config: DictConfig) -> float | dict[Path, str] | None:
-        """Raises JobFailed, which any process can send to another."""
+        """Raises JobFailed, which any process can send to another, or ConfigError for what no job can do."""
         from experiments.run import run
 
+        refuse_dry_run(config)
         stopped = self.stop_sign(Path(HydraConfig.get().sweep.dir))
         if stopped.exists():
             raise NotStarted("on_error=stop, and another job failed")
@@ -103,8 +104,7 @@ class Task:
             return self._together(*unit, stopped if config.on_error == "stop" else None)
         try:
             request = self.request(config, quiet=True)
-            if HydraConfig.get().runtime.choices["hydra/sweeper"] != "listed":
-                _add_to_manifest(request, stopped.parent)
+            _add_to_manifest(request, stopped.parent)
             outcome = run(request)
         except UserError as error:
             reason = str(error)
@@ -163,6 +163,12 @@ class Task:
         return Request(config, folder, search, overrides, self.typed, quiet, group_keys(self.conf), files)
 
 
+def refuse_dry_run(config: DictConfig) -> None:
+    """Raises ConfigError where a job was launched that was to be listed only: by a sweeper of others."""
+    if config.dry_run:
+        raise ConfigError("dry_run=true lists the jobs of a sweep with hydra/sweeper=listed, the default, only")
+
+
 def _preview(request: Any) -> str:
     from experiments.sweep.plan import REFUSED, with_state
     from experiments.sweep.preview import preview_one
@@ -175,9 +181,10 @@ def _preview(request: Any) -> str:
 
 def _add_to_manifest(request: Any, root: Path) -> None:
     """For a sweep whose jobs nobody knows beforehand."""
-    from experiments.sweep.manifest import record
+    from experiments.sweep.manifest import known_beforehand, record
 
-    record(root.absolute(), [_planned(request)])
+    if not known_beforehand(HydraConfig.get()):
+        record(root.absolute(), [_planned(request)])
 
 
 def _planned(request: Any) -> Any:

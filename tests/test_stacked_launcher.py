@@ -96,6 +96,17 @@ def test_dry_run_names_the_engine(tmp_path):
     assert not list(tmp_path.rglob("status.json"))
 
 
+def test_a_sweeper_of_others_has_its_jobs_in_the_manifest(tmp_path):
+    """What trains together and what runs alone, each job once, as our own sweeper would put it down."""
+    own = ("-m", "seed=0,1", "precision=float32,bfloat16", *QUICK, *TOGETHER)
+    for sweeper in ("basic", "listed"):
+        assert command(*own, f"hydra/sweeper={sweeper}", f"hydra.sweep.dir={sweeper}", cwd=tmp_path).code == 0
+    basic, listed = (read(tmp_path / sweeper / "manifest.json") for sweeper in ("basic", "listed"))
+    assert len(basic["jobs"]) == 4
+    assert basic == listed
+    assert {one["config_hash"] for one in basic["jobs"]} > set(basic["stacks"][0]["members"])
+
+
 def test_stackable_keys_go_together_and_nothing_else():
     units = arranged(
         ("seed=0",),

@@ -334,6 +334,15 @@ def test_a_sweeper_of_others_sees_failures_and_objectives(tmp_path, monkeypatch)
     assert set(manifest(root_of(tmp_path))) == set(statuses(root_of(tmp_path)))
 
 
+@pytest.mark.parametrize("launcher", ["basic", "stacked"])
+def test_a_sweeper_of_others_lists_no_jobs(tmp_path, launcher):
+    own = ("-m", "hydra/sweeper=basic", f"hydra/launcher={launcher}", "seed=0,1", *SHORT, "dry_run=true")
+    answer = command(*own, cwd=tmp_path)
+    assert answer.code == 2
+    assert "dry_run=true lists the jobs of a sweep with hydra/sweeper=listed" in answer.err
+    assert statuses(tmp_path) == {}
+
+
 def test_an_old_failure_is_listed_again_and_not_run_again(tmp_path, monkeypatch):
     own = ("-m", "seed=0,1", *SHORT)
     with monkeypatch.context() as patch:

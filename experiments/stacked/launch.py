@@ -16,9 +16,11 @@ from experiments.stacked.job import Job, compose, current
 from experiments.stacked.run import run_group
 from experiments.stacked.workers import WorkerDied, work
 from experiments.sweep.compose import Composer
-from experiments.sweep.manifest import Stack, noting_stacks, read_stacks
+from experiments.sweep.manifest import Stack, known_beforehand, noting_stacks, read_stacks, record
+from experiments.sweep.plan import Job as PlannedJob
+from experiments.sweep.plan import identified
 from experiments.sweep.workers import cores
-from experiments.task import JobFailed, NotStarted, objective
+from experiments.task import JobFailed, NotStarted, objective, refuse_dry_run
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
 
 Ended = tuple[Any, bool]  # what a job returned or raised, and whether it failed
@@ -26,10 +28,14 @@ Ended = tuple[Any, bool]  # what a job returned or raised, and whether it failed
 
 def launch(launcher: Any, job_overrides: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
     """How every job ended, in their order; raises Interrupted once all that were running are saved."""
+    refuse_dry_run(launcher.config)
     setup_globals()
     composer = launcher.composer or Composer(launcher.hydra_context.config_loader, launcher.config)
     jobs = compose(composer, job_overrides, first)
-    with noting_stacks(_root(jobs)) as stacks:
+    root = _root(jobs)
+    if not known_beforehand(launcher.config.hydra):
+        record(root, [_planned(job, composer.identify) for job in jobs])
+    with noting_stacks(root) as stacks:
         units, workers = _arranged(jobs, composer.identify, stacks)
     print("\n".join(_words(jobs, units, workers)), flush=True)
 
@@ -51,7 +57,12 @@ def described(composer: Composer, job_overrides: Sequence[Sequence[str]]) -> str
 
 
 def _root(jobs: Sequence[Job]) -> Path:
-    return Path(str(jobs[0].config.hydra.sweep.dir))
+    return Path(str(jobs[0].config.hydra.sweep.dir)).absolute()
+
+
+def _planned(job: Job, identify: Identifier) -> PlannedJob:
+    folder = Path(str(job.config.hydra.runtime.output_dir))
+    return identified(PlannedJob(0, job.overrides, folder), job.config, identify)
 
 
 def _arranged(jobs: Sequence[Job], identify: Identifier, stacks: list[Stack]) -> tuple[list[Unit], int]:

@@ -29,6 +29,11 @@ class Stack:
     members: tuple[str, ...]
 
 
+def known_beforehand(hydra: Any) -> bool:
+    """Whether by Hydra's part of a configuration the sweeper records all jobs; those of any other do it themselves."""
+    return bool(hydra.runtime.choices["hydra/sweeper"] == "listed")
+
+
 def record(root: Path, jobs: Iterable[Job]) -> None:
     """Adds jobs to the manifest, or replaces what it says of them, whole or not at all; sweeps may share a root."""
     entries = [entry(root, job) for job in jobs]
