@@ -39,9 +39,9 @@ class NotStarted(JobFailed):
 class Task:
     """Hydra's task function; can be pickled.
 
-    `name` is this command's own, for a sign to its jobs in other processes. `units` is the folder with the files of
-    units, each for the job that is launched for all of it. The rest is this process's: the exit code, and the error
-    that kept a single run from starting.
+    `name` is this command's own, for its folder in a sweep's root. `units` is the folder with the files of units, each
+    for the job that is launched for all of it. The rest is this process's: the exit code, and the error that kept a
+    single run from starting.
     """
 
     conf: Path
@@ -96,15 +96,14 @@ class Task:
         from experiments.run import run
 
         refuse_dry_run(config)
-        stopped = self.stop_sign(Path(HydraConfig.get().sweep.dir))
-        if stopped.exists():
-            raise NotStarted("on_error=stop, and another job failed")
+        root = Path(HydraConfig.get().sweep.dir)
+        self.refuse_if_stopped(root)
         unit = self._unit()
         if unit is not None:
-            return self._together(*unit, stopped if config.on_error == "stop" else None)
+            return self._together(*unit, root if config.on_error == "stop" else None)
         try:
             request = self.request(config, quiet=True)
-            _add_to_manifest(request, stopped.parent)
+            _add_to_manifest(request, root)
             outcome = run(request)
         except UserError as error:
             reason = str(error)
@@ -115,7 +114,7 @@ class Task:
                 return objective(outcome.result)
             reason = outcome.reason or outcome.status
         if config.on_error == "stop":
-            stopped.touch()
+            self.stop(root)
         raise JobFailed(reason)
 
     def _unit(self) -> tuple[list[Any], bool] | None:
@@ -126,7 +125,7 @@ class Task:
 
         return read_unit(unit_file(self.units, str(HydraConfig.get().runtime.output_dir)))
 
-    def _together(self, requests: list[Any], compiled: bool, stopped: Path | None) -> dict[Path, str]:
+    def _together(self, requests: list[Any], compiled: bool, to_stop: Path | None) -> dict[Path, str]:
         from experiments.stacked.run import run_group
 
         errors = {}
@@ -136,13 +135,22 @@ class Task:
                 errors[request.folder] = str(ending) or type(ending).__name__
             elif ending.status not in (DONE, NOT_APPLICABLE):
                 errors[request.folder] = ending.reason or ending.status
-        if errors and stopped is not None:
-            stopped.touch()
+        if errors and to_stop is not None:
+            self.stop(to_stop)
         return errors
 
-    def stop_sign(self, root: Path) -> Path:
-        """The file by which a failed job tells those to come, on whatever machine, that on_error=stop."""
-        return root / f".stopped-{self.name}"
+    def refuse_if_stopped(self, root: Path) -> None:
+        """Raises NotStarted where a job of this command in that sweep's root has failed, and on_error=stop."""
+        from experiments.sweep.command_folder import is_stopped
+
+        if is_stopped(root, self.name):
+            raise NotStarted("on_error=stop, and another job failed")
+
+    def stop(self, root: Path) -> None:
+        """Has this command start no further job."""
+        from experiments.sweep.command_folder import stop
+
+        stop(root, self.name)
 
     def request(self, config: DictConfig, quiet: bool) -> Any:
         """What a job that Hydra has configured asks for."""

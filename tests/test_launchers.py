@@ -1,5 +1,6 @@
 """Launchers of others: the same sweep in processes, through submitit and on a local Ray cluster."""
 
+import contextlib
 import importlib.util
 import os
 import pickle
@@ -14,8 +15,10 @@ from test_cli import ENVIRONMENT, TRAIN, statuses
 
 from experiments.run import Request
 from experiments.sweep import conduct
+from experiments.sweep.command_folder import at_work, is_stopped, stop, unit_folder
 from experiments.sweep.unit_files import read_unit, unit_file, write_unit
 from experiments.sweep.workers import cores, fit_workers
+from experiments.tracking.strict_json import write_json
 from runs import ROOT, command, compose, read
 
 EXTRAS = {"joblib": "joblib", "submitit_local": "submitit", "ray": "ray"}
@@ -181,6 +184,63 @@ def test_a_unit_crosses_as_a_file_and_is_the_same_there(tmp_path):
     assert OmegaConf.to_yaml(two.config, resolve=True) == OmegaConf.to_yaml(config, resolve=True)
 
 
+def broken_off(root, name):
+    """The folder that a command leaves which is broken off with one unit of two runs, `name-0` and `name-1`."""
+    with contextlib.suppress(KeyboardInterrupt), at_work(root, name):
+        requests = [Request(OmegaConf.create({}), root / f"{name}-{number}") for number in range(2)]
+        write_unit(unit_file(unit_folder(root, name), name), requests, False)
+        raise KeyboardInterrupt
+    return root / f".command-{name}"
+
+
+def test_a_command_clears_what_dead_ones_left_and_nothing_that_may_be_needed(tmp_path):
+    ends = {
+        "over": ["FAILED", "DONE"],
+        "empty": ["NOT_APPLICABLE", "DONE"],
+        "late": ["DONE"],
+        "cut": ["INTERRUPTED"] * 2,
+    }
+    dead = {name: broken_off(tmp_path, name) for name in (*ends, "damaged")}
+    assert all(folder.is_dir() for folder in dead.values())
+    for name, own in ends.items():
+        for number, status in enumerate(own):
+            (tmp_path / f"{name}-{number}").mkdir()
+            write_json(tmp_path / f"{name}-{number}" / "status.json", {"status": status, "config_hash": "c"})
+    next((dead["damaged"] / "units").iterdir()).write_text("{}")
+    of_others = tmp_path / ".command-others"
+    of_others.mkdir()
+    stop(tmp_path, "others")
+    with at_work(tmp_path, "alive"):
+        with at_work(tmp_path, "next"):
+            pass
+        left = {of_others, *(dead[name] for name in ("late", "cut", "damaged"))}
+        assert set(tmp_path.glob(".command-*")) == left | {tmp_path / ".command-alive"}
+        assert is_stopped(tmp_path, "others")
+    assert set(tmp_path.glob(".command-*")) == left
+
+
+@pytest.mark.nightly
+def test_a_killed_sweep_of_units_is_cleared_by_the_same_command(tmp_path):
+    installed("joblib")
+    own = ("hydra/launcher=joblib", "engine=stacked", "workers=2", "hydra.sweep.dir=runs", "max_steps=2000")
+    line = [
+        *TRAIN,
+        *[part for part in SWEEP if not part.startswith(("max_steps", "optimizer"))],
+        "model.depth=1,2",
+        *own,
+    ]
+    running = subprocess.Popen(line, cwd=tmp_path, env=WORKERS, stdout=-1, stderr=-1, start_new_session=True)
+    while len(list(tmp_path.rglob("metrics.jsonl"))) < 6:
+        assert running.poll() is None
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate(timeout=60)
+    assert len(list(tmp_path.glob("runs/.command-*/units/*.json"))) == 2
+    again = subprocess.run(line, cwd=tmp_path, env=WORKERS, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.splitlines()[-1] == "6 DONE"
+    assert {path.name for path in (tmp_path / "runs").glob(".*")} == {".manifest.json.lock"}
+
+
 @pytest.mark.nightly
 def test_what_crosses_to_a_process_does_not_grow_with_the_jobs(tmp_path, monkeypatch):
     installed("joblib")
@@ -197,7 +257,7 @@ def test_what_crosses_to_a_process_does_not_grow_with_the_jobs(tmp_path, monkeyp
         assert "NOT_STARTED" in command("-m", *own, f"hydra.sweep.dir=runs/{count}", cwd=tmp_path).out
     assert launched == [(2, 2)] * 2
     assert abs(sizes[1] - sizes[0]) < 10
-    assert not list(tmp_path.rglob(".units-*"))
+    assert not list(tmp_path.rglob(".command-*"))
 
 
 def test_no_extra_replaces_torch():

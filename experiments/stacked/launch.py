@@ -106,9 +106,10 @@ def _alone(launcher: Any, job: Job) -> Ended:
 def _together(launcher: Any, places: Sequence[Job | None], unit: Unit) -> list[Ended]:
     task, callbacks = launcher.task_function, launcher.hydra_context.callbacks
     jobs = [job for job in places if job is not None]
-    stopped = task.stop_sign(_root(jobs))
-    if stopped.exists():
-        return [(NotStarted("on_error=stop, and another job failed"), True)] * len(jobs)
+    try:
+        task.refuse_if_stopped(_root(jobs))
+    except NotStarted as refused:
+        return [(refused, True)] * len(jobs)
 
     def request(job: Job) -> Request:
         with current(job.config):
@@ -122,7 +123,7 @@ def _together(launcher: Any, places: Sequence[Job | None], unit: Unit) -> list[E
         with current(job.config):
             callbacks.on_job_end(config=job.config, job_return=job.ended(*one))
     if jobs[0].config.on_error == "stop" and any(failed for _, failed in ended):
-        stopped.touch()
+        task.stop(_root(jobs))
     return ended
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from experiments.cli_folders import remove_empty_below
 from experiments.console import shown
 from experiments.run import record_missing
+from experiments.sweep.command_folder import at_work
 from experiments.sweep.compose import Composer
 from experiments.sweep.listing import job_overrides, left_out, plain_list
 from experiments.sweep.manifest import record
@@ -46,14 +46,13 @@ def conduct(sweeper: Any, arguments: list[str]) -> list[JobReturn]:
     errors: dict[Path, str] = {}
     stopped = True
     try:
-        with watching(due, root):
+        with at_work(root, sweeper.task_function.name), watching(due, root):
             in_stacks = bool(due) and in_units(config)
-            with first_of_units(sweeper, root, due, at_a_time) if in_stacks else nullcontext(due) as launched:
-                for batch in _batches(launched, launcher_name(config), at_a_time):
-                    returns += _launch(sweeper, batch, errors)
+            launched = first_of_units(sweeper, root, due, at_a_time) if in_stacks else due
+            for batch in _batches(launched, launcher_name(config), at_a_time):
+                returns += _launch(sweeper, batch, errors)
         stopped = False
     finally:
-        sweeper.task_function.stop_sign(root).unlink(missing_ok=True)
         remove_empty_below(root, [job.folder for job in due])
         sweeper.task_function.code = print_report(outcomes(jobs, errors), stopped)
     return returns

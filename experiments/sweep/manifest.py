@@ -37,7 +37,7 @@ def known_beforehand(hydra: Any) -> bool:
 def record(root: Path, jobs: Iterable[Job]) -> None:
     """Adds jobs to the manifest, or replaces what it says of them, whole or not at all; sweeps may share a root."""
     entries = [entry(root, job) for job in jobs]
-    with _locked(root):
+    with locked(root):
         known = {one["folder"]: one for one in read_manifest(root)}
         updated = known | {one["folder"]: one for one in entries}
         if updated != known:
@@ -50,7 +50,7 @@ def noting_stacks(root: Path) -> Iterator[list[Stack]]:
 
     A run belongs to the last stack that names it; a stack to which none belongs any more is left out.
     """
-    with _locked(root):
+    with locked(root):
         known = read_stacks(root)
         stacks = list(known)
         yield stacks
@@ -86,6 +86,14 @@ def entry(root: Path, job: Job) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def locked(root: Path) -> Iterator[None]:
+    """Keeps other commands from the root's own files while the block runs."""
+    root.mkdir(parents=True, exist_ok=True)
+    with FileLock(root / f".{NAME}.lock"):
+        yield
+
+
 def _content(root: Path) -> Mapping[str, Any]:
     file = root / NAME
     if not file.exists():
@@ -106,13 +114,6 @@ def _has_stacks(content: Mapping[str, Any]) -> bool:
 
 def _write(root: Path, jobs: list[Mapping[str, Any]], stacks: Iterable[Stack]) -> None:
     write_json(root / NAME, {"jobs": jobs, "stacks": [asdict(stack) for stack in stacks]})
-
-
-@contextmanager
-def _locked(root: Path) -> Iterator[None]:
-    root.mkdir(parents=True, exist_ok=True)
-    with FileLock(root / f".{NAME}.lock"):
-        yield
 
 
 def _inside(root: Path, folder: Path) -> str:

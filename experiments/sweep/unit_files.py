@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,13 @@ def read_unit(file: Path) -> tuple[list[Request | None], bool] | None:
         return None
     content = json.loads(file.read_bytes())
     return [None if one is None else _request(one) for one in content["requests"]], bool(content["compiled"])
+
+
+def run_folders_of(units: Path) -> Iterator[Path]:
+    """Those of all runs whose units have files in the folder `units`."""
+    for file in units.glob("*.json"):
+        requests = json.loads(file.read_bytes())["requests"]
+        yield from (Path(one["folder"]) for one in requests if one is not None)
 
 
 def _plain(request: Request) -> dict[str, Any]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from experiments.run import Request
 from experiments.stacked.arrange import arrange
 from experiments.stacked.job import Job as Composed
 from experiments.stacked.job import compose, current
+from experiments.sweep.command_folder import unit_folder
 from experiments.sweep.compose import Composer
 from experiments.sweep.manifest import noting_stacks
 from experiments.sweep.plan import Job
@@ -27,12 +26,8 @@ def in_units(config: DictConfig) -> bool:
     return launcher_name(config) not in ("basic", "stacked") and config.engine in ("stacked", "compiled")
 
 
-@contextmanager
-def first_of_units(sweeper: Any, root: Path, jobs: Sequence[Job], at_a_time: int) -> Iterator[list[Job]]:
-    """The jobs to launch in the block; each one's process trains its whole unit, as a file for it says.
-
-    Where the block is broken off the files stay, for those that a cluster may still start.
-    """
+def first_of_units(sweeper: Any, root: Path, jobs: Sequence[Job], at_a_time: int) -> list[Job]:
+    """The jobs to launch; each one's process trains its whole unit, as a file for it says."""
     composer: Composer = sweeper.composer
     composed = compose(composer, [job.overrides for job in jobs], 0)
     anew = [number for number, job in enumerate(jobs) if job.begins_anew]
@@ -40,14 +35,13 @@ def first_of_units(sweeper: Any, root: Path, jobs: Sequence[Job], at_a_time: int
     with noting_stacks(root) as stacks:
         units = arrange([one.config for one in composed], overrides, composer.identify, at_a_time, stacks, anew)
     task = sweeper.task_function
-    task.units = root / f".units-{task.name}"
+    task.units = unit_folder(root, task.name)
     for unit in units:
         if unit.is_stack:
             requests = [None if one is None else _request(task, composed[one], jobs[one]) for one in unit.places]
             file = unit_file(task.units, str(jobs[unit.jobs[0]].folder))
             write_unit(file, requests, unit.engine == "compiled")
-    yield [jobs[unit.jobs[0]] for unit in units]
-    shutil.rmtree(task.units, ignore_errors=True)
+    return [jobs[unit.jobs[0]] for unit in units]
 
 
 def _request(task: Any, composed: Composed, job: Job) -> Request:
