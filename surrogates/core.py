@@ -239,6 +239,8 @@ def without_autocast(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def exact(ctx: Any, tensor: Tensor, *rest: Any) -> Any:
+        if not torch.is_autocast_enabled(tensor.device.type):
+            return method(ctx, tensor, *rest)
         with torch.autocast(tensor.device.type, enabled=False):
             return method(ctx, tensor, *rest)
 

@@ -15,7 +15,7 @@ def known_finite(*tensors: Tensor) -> bool:
     What is done for infinite entries is then left out: it changes no bit of the value and costs as much as the rest.
     A sum is finite only if every entry is; where one of large numbers overflows, the answer is False as well.
     """
-    return all(_at_hand(tensor) and math.isfinite(tensor.detach().sum()) for tensor in tensors)
+    return all(at_hand(tensor) and math.isfinite(tensor.detach().sum()) for tensor in tensors)
 
 
 def with_nan(value: Tensor, *x: Tensor) -> Tensor:
@@ -32,7 +32,7 @@ def readable(T: Tensor | float) -> float | None:
     """A temperature as a number; None where reading it would cost a graph or a wait, or it is more than one."""
     if not isinstance(T, Tensor):
         return float(T)
-    return float(T.detach()) if T.dim() == 0 and _at_hand(T) else None
+    return float(T.detach()) if T.dim() == 0 and at_hand(T) else None
 
 
 def dual(*tensors: Tensor) -> bool:
@@ -40,6 +40,7 @@ def dual(*tensors: Tensor) -> bool:
     return any(unpack_dual(tensor).tangent is not None for tensor in tensors)  # type: ignore[no-untyped-call]
 
 
-def _at_hand(tensor: Tensor) -> bool:
+def at_hand(tensor: Tensor) -> bool:
+    """Whether its numbers can be read without breaking a graph or waiting for a GPU."""
     traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
     return not traced and tensor.device.type == "cpu"

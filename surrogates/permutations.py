@@ -21,6 +21,16 @@ Relaxation = Callable[[Tensor, Tensor | float, slice], Tensor]
 ALL = slice(None)  # the ranks wanted
 
 
+def to_last(x: Tensor, dim: int) -> Tensor:
+    """With a dim moved to be the last."""
+    return x if dim == -1 else x.movedim(dim, -1)
+
+
+def from_last(x: Tensor, dim: int) -> Tensor:
+    """With the last dim moved to where a dim was."""
+    return x if dim == -1 else x.movedim(-1, dim)
+
+
 def ordered(rows: Tensor) -> tuple[Tensor, Tensor]:
     """The sorted values of rows, with their graph, and the order; tied entries stay as they were."""
     order = stable_order(rows)

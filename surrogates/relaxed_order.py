@@ -7,6 +7,7 @@ beside the weights, and write every n x n derivative out to memory.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import torch
@@ -34,95 +35,118 @@ class Law(Protocol):
     def by_rows(self, rows: Tensor, places: Tensor, slope: Tensor) -> Tensor:
         """T times the derivative by the rows, for that by the logits, whose memory may be used."""
 
+    def by_rows_of_product(self, rows: Tensor, places: Tensor, weights: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        """The same for weights_ij sum_r left_ri right_rj by the logits: left (..., r, k), right (..., r, n)."""
+
 
 def softmax(logits: Tensor, out: Tensor | None = None) -> Tensor:
-    """Over the last dim, for logits with the maximum 0; a weight below the dtype's normal range is 0.
+    """Over the last dim, for logits with the maximum 0, whose memory is used if there is an `out`.
 
+    A weight below the dtype's normal range is 0.
     A CPU takes many times as long for such numbers, and the weights of sorted rows are full of them.
     """
     lowest = math.log(torch.finfo(logits.dtype).tiny)
-    return torch.softmax(F.threshold(logits, lowest, -math.inf), -1, out=out)
+    return torch.softmax(F.threshold(logits, lowest, -math.inf, inplace=out is not None), -1, out=out)
 
 
 def relaxed_weights(law: Law, rows: Tensor, places: Tensor, T: Tensor | float) -> Tensor:
     """P = softmax over j of the logits, (..., k, n)."""
     if _by_torch(rows, T):
         return softmax(law.logits(rows, places, T))
-    weights: Tensor = _Relaxed.apply(*_flattened(rows, places, T), None, False, law)
-    return weights.reshape(*places.shape, rows.shape[-1])
+    weights: Tensor = _Weights.apply(rows, places, float(T), law)
+    return weights
 
 
-def relaxed_product(
-    law: Law, rows: Tensor, places: Tensor, T: Tensor | float, factor: Tensor, transposed: bool
-) -> Tensor:
-    """P factor, (..., k, c) for a factor (..., n, c), or P' factor, (..., n, c) for a factor (..., k, c)."""
-    if _by_torch(rows, T) or dual(factor):
-        return _product(softmax(law.logits(rows, places, T)), factor, transposed)
-    flat = factor.expand(*rows.shape[:-1], *factor.shape[-2:]).reshape(-1, *factor.shape[-2:])
-    product: Tensor = _Relaxed.apply(*_flattened(rows, places, T), flat, transposed, law)
-    return product.reshape(*rows.shape[:-1], *product.shape[-2:])
+def relaxed_product(law: Law, rows: Tensor, places: Tensor, T: Tensor | float, factor: Tensor | None = None) -> Tensor:
+    """P x, (..., k), or factor P, (..., c, n), for constants (c, k)."""
+    if _by_torch(rows, T):
+        return _product(softmax(law.logits(rows, places, T)), rows, factor)
+    product: Tensor = _Product.apply(rows, places, factor, float(T), law)
+    return product
 
 
 def _by_torch(rows: Tensor, T: Tensor | float) -> bool:
-    return not rows.numel() or dual(rows) or (isinstance(T, Tensor) and (T.requires_grad or T.dim() > 0))
+    return not rows.numel() or dual(rows) or (isinstance(T, Tensor) and (T.requires_grad or T.dim() > 0 or dual(T)))
 
 
-def _flattened(rows: Tensor, places: Tensor, T: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:
-    temperature = torch.as_tensor(T, dtype=rows.dtype)
-    return rows.reshape(-1, rows.shape[-1]), places.reshape(-1, places.shape[-1]), temperature
-
-
-class _Relaxed(torch.autograd.Function):
-    """The weights of rows (b, n) with places (b, k), or their product with a factor; T is a constant."""
+class _Weights(torch.autograd.Function):
+    """For rows (..., n) with places (..., k); T is a constant."""
 
     @staticmethod
     @without_autocast
-    def forward(
-        ctx: Any, rows: Tensor, places: Tensor, T: Tensor, factor: Tensor | None, transposed: bool, law: Law
-    ) -> Tensor:
-        weights, products = rows.new_empty(*places.shape, rows.shape[-1]), []
-        for at in _pieces(law, weights):
-            softmax(law.logits(rows[at], places[at], T), out=weights[at])
-            if factor is not None:
-                products.append(_product(weights[at], factor[at], transposed))
-        ctx.transposed, ctx.law = transposed, law
-        ctx.save_for_backward(rows, places, T, factor, weights)
-        return weights if factor is None else torch.cat(products)
+    def forward(ctx: Any, rows: Tensor, places: Tensor, T: float, law: Law) -> Tensor:
+        weights = rows.new_empty(*places.shape, rows.shape[-1])
+        for row, place, weight in _pieces(law, rows, places, weights):
+            softmax(law.logits(row, place, T), out=weight)
+        ctx.T, ctx.law = T, law
+        ctx.save_for_backward(rows, places, weights)
+        return weights
 
     @staticmethod
     @without_autocast
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        rows, places, T, factor, weights = ctx.saved_tensors
-        by_rows = by_factor = None
-        if torch.is_grad_enabled():  # the derivatives get a graph of their own
-            again = _product(softmax(ctx.law.logits(rows, places, T)), factor, ctx.transposed)
-            if ctx.needs_input_grad[0]:
-                (by_rows,) = torch.autograd.grad(again, rows, gradient, create_graph=True)
-            if ctx.needs_input_grad[3]:
-                (by_factor,) = torch.autograd.grad(again, factor, gradient, create_graph=True)
-            return by_rows, None, None, by_factor, None, None
-        by_row, by_factors = torch.empty_like(rows), []
-        for at in _pieces(ctx.law, weights):
-            by_weight = gradient[at] if factor is None else _by_weight(gradient[at], factor[at], ctx.transposed)
-            slope = torch._softmax_backward_data(by_weight, weights[at], -1, weights.dtype)
-            torch.div(ctx.law.by_rows(rows[at], places[at], slope), T, out=by_row[at])
-            if ctx.needs_input_grad[3]:
-                by_factors.append(_product(weights[at], gradient[at], not ctx.transposed))
-        return by_row, None, None, torch.cat(by_factors) if by_factors else None, None, None
+        rows, places, weights = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the derivative gets a graph of its own
+            again = softmax(ctx.law.logits(rows, places, ctx.T))
+            return *torch.autograd.grad(again, rows, gradient, create_graph=True), None, None, None
+        by_rows = torch.empty_like(rows)
+        for row, place, weight, incoming, out in _pieces(ctx.law, rows, places, weights, gradient, by_rows):
+            slope = torch._softmax_backward_data(incoming, weight, -1, weight.dtype)
+            torch.div(ctx.law.by_rows(row, place, slope), ctx.T, out=out)
+        return by_rows, None, None, None
 
 
-def _product(weights: Tensor, factor: Tensor | None, transposed: bool) -> Tensor:
-    if factor is None:
-        return weights
-    return (factor.mT @ weights).mT if transposed else weights @ factor  # weights.mT @ factor takes 5 times as long
+class _Product(torch.autograd.Function):
+    """The same weights' product with the rows, or a factor with theirs."""
+
+    @staticmethod
+    @without_autocast
+    def forward(ctx: Any, rows: Tensor, places: Tensor, factor: Tensor | None, T: float, law: Law) -> Tensor:
+        weights = rows.new_empty(*places.shape, rows.shape[-1])
+        product = rows.new_empty(places.shape if factor is None else (*rows.shape[:-1], len(factor), rows.shape[-1]))
+        for row, place, weight, out in _pieces(law, rows, places, weights, product):
+            softmax(law.logits(row, place, T), out=weight)
+            out.copy_(_product(weight, row, factor))
+        ctx.T, ctx.law = T, law
+        ctx.save_for_backward(rows, places, factor, weights, product)
+        return product
+
+    @staticmethod
+    @without_autocast
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """By the logits it is P_ij (M_ij - sum_k P_ik M_ik), M by the weights: both made of few vectors."""
+        rows, places, factor, weights, product = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the derivative gets a graph of its own
+            again = _product(softmax(ctx.law.logits(rows, places, ctx.T)), rows, factor)
+            return *torch.autograd.grad(again, rows, gradient, create_graph=True), None, None, None, None
+        by_rows = torch.empty_like(rows)
+        for row, place, weight, value, incoming, out in _pieces(
+            ctx.law, rows, places, weights, product, gradient, by_rows
+        ):
+            if factor is None:
+                left = torch.stack([incoming, -incoming * value], -2)
+                right = torch.stack([row, torch.ones_like(row)], -2)
+            else:
+                mean = (factor * (incoming @ weight.mT)).sum(-2, keepdim=True)
+                left = torch.cat([factor.expand(*mean.shape[:-2], -1, -1), -mean], -2)
+                right = torch.cat([incoming, torch.ones_like(incoming[..., :1, :])], -2)
+            torch.div(ctx.law.by_rows_of_product(row, place, weight, left, right), ctx.T, out=out)
+            if factor is None:
+                out += (incoming.unsqueeze(-2) @ weight).squeeze(-2)
+        return by_rows, None, None, None, None
 
 
-def _by_weight(gradient: Tensor, factor: Tensor, transposed: bool) -> Tensor:
-    """The incoming gradient of the weights."""
-    return factor @ gradient.mT if transposed else gradient @ factor.mT
+def _product(weights: Tensor, rows: Tensor, factor: Tensor | None) -> Tensor:
+    return (rows.unsqueeze(-2) @ weights.mT).squeeze(-2) if factor is None else factor @ weights
 
 
-def _pieces(law: Law, weights: Tensor) -> list[slice]:
-    """Slices of the first dimension."""
-    step = max(1, PIECE // max(1, law.numbers(*weights.shape[1:])))
-    return [slice(start, start + step) for start in range(0, len(weights), step)]
+def _pieces(law: Law, rows: Tensor, places: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Slices of tensors that share the dimensions before a row's: all at once if they are few."""
+    count = rows.shape[:-1].numel()
+    step = max(1, PIECE // max(1, law.numbers(places.shape[-1], rows.shape[-1])))
+    if count <= step:
+        yield rows, places, *others
+        return
+    flat = [tensor.flatten(0, rows.dim() - 2) for tensor in (rows, places, *others)]
+    for start in range(0, count, step):
+        yield tuple(tensor[start : start + step] for tensor in flat)

@@ -23,36 +23,50 @@ class SoftSort(Law):
         return k * n
 
     def logits(self, rows: Tensor, places: Tensor, T: Tensor | float) -> Tensor:
-        return (rows.gather(-1, places).unsqueeze(-1) - rows.unsqueeze(-2)).abs_().div_(-T)
+        return self._differences(rows, places).abs_().div_(-T)
 
     def by_rows(self, rows: Tensor, places: Tensor, slope: Tensor) -> Tensor:
-        slope.mul_((rows.gather(-1, places).unsqueeze(-1) - rows.unsqueeze(-2)).sign_())
+        slope.mul_(self._differences(rows, places).sign_())
         return slope.sum(-2).scatter_add_(-1, places, slope.sum(-1).neg_())
+
+    def by_rows_of_product(self, rows: Tensor, places: Tensor, weights: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        signed = self._differences(rows, places).sign_().mul_(weights)
+        by_value = (left * (right @ signed.mT)).sum(-2)
+        return (right * (left @ signed)).sum(-2).scatter_add_(-1, places, by_value.neg_())
+
+    def _differences(self, rows: Tensor, places: Tensor) -> Tensor:
+        return rows.gather(-1, places).unsqueeze(-1) - rows.unsqueeze(-2)
 
 
 class NeuralSort(Law):
-    """((2 i + 1 - n) x_j - sum_k |x_j - x_k|) / T less their maximum, the places ranks i from 0."""
+    """((2 i + 1 - n) x_j - sum_k |x_j - x_k|) / T less their maximum; the places are 2 i + 1 - n, i ranks from 0."""
 
     def places(self, rows: Tensor) -> Tensor:
-        return torch.arange(rows.shape[-1], device=rows.device).expand(rows.shape)
+        n = rows.shape[-1]
+        places = torch.arange(n, dtype=rows.dtype, device=rows.device)
+        return places.mul_(2).add_(1 - n).expand(rows.shape)
 
     def numbers(self, k: int, n: int) -> int:
         return n * n
 
     def logits(self, rows: Tensor, places: Tensor, T: Tensor | float) -> Tensor:
         spread = (rows.unsqueeze(-1) - rows.unsqueeze(-2)).abs_().sum(-1)
-        return below_maximum(linear(rows, spread, self._factors(rows, places))).div_(T)
+        return below_maximum(linear(rows, spread, places)).div_(T)
 
     def by_rows(self, rows: Tensor, places: Tensor, slope: Tensor) -> Tensor:
+        total, by_entry = (torch.stack([torch.ones_like(places), places], -2) @ slope).unbind(-2)
+        return self._by_spread(rows, total) + by_entry
+
+    def by_rows_of_product(self, rows: Tensor, places: Tensor, weights: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        total, by_entry = (torch.cat([left, left * places.unsqueeze(-2)], -2) @ weights).chunk(2, -2)
+        return self._by_spread(rows, (total * right).sum(-2)) + (by_entry * right).sum(-2)
+
+    def _by_spread(self, rows: Tensor, total: Tensor) -> Tensor:
+        """Minus the derivative of sum_j total_j sum_k |x_j - x_k|."""
         signs = (rows.unsqueeze(-1) - rows.unsqueeze(-2)).sign_()
-        factors = self._factors(rows, places)
-        total, by_entry = (torch.stack([torch.ones_like(factors), factors], -2) @ slope).unbind(-2)
         # the signs change theirs with the order of the indices: (t, 1)' signs is -signs (t, 1), and five times as fast
         above, more = (torch.stack([total, torch.ones_like(total)], -2) @ signs).unbind(-2)
-        return by_entry + above + total * more
-
-    def _factors(self, rows: Tensor, places: Tensor) -> Tensor:
-        return (2 * places + (1 - rows.shape[-1])).to(rows.dtype)
+        return above + total * more
 
 
 def linear(rows: Tensor, spread: Tensor, factors: Tensor) -> Tensor:

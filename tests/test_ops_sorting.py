@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from products import FULL, HALF, cells, generator, gradients, sample
 from surrogates import permutations, relaxed_order
 from surrogates.core import Op
+from surrogates.distance_sums import received, sorted_values, within_reach
 from surrogates.networks import layers
 from surrogates.ops import sort
 from surrogates.ops.argmax import ArgMax
@@ -23,7 +25,7 @@ from surrogates.ops.rank import Rank
 from surrogates.ops.sort import Sort
 from surrogates.ops.top_k import TopK
 from surrogates.ops.top_k_mask import TopKMask
-from surrogates.permutations import LAWS, Relaxation
+from surrogates.permutations import LAWS, Relaxation, soft_sort
 from surrogates.relaxed_order import relaxed_product
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
@@ -355,37 +357,82 @@ def test_weighted_maxima_lie_below_the_maximum_and_are_not_monotone() -> None:
     assert (slope > 0).all()
 
 
-@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("received", [False, True])
 @pytest.mark.parametrize("relaxation", LAWS)
 def test_products_with_a_relaxed_orders_weights_are_those_of_the_matrix(
-    relaxation: Relaxation, transposed: bool, monkeypatch: pytest.MonkeyPatch
+    relaxation: Relaxation, received: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Value, first and second derivatives by the rows and by the factor; a tie, some of the ranks, several pieces."""
+    """P x and factor P, first and second derivatives; a tie, some of the ranks, several pieces."""
     monkeypatch.setattr(relaxed_order, "PIECE", 100)
     x = torch.randn(3, 9, generator=generator(2), dtype=torch.float64)
     x[0, 3] = x[0, 5]
     ranks, law = slice(2, 7), LAWS[relaxation]
-    factor = torch.randn(3, 5 if transposed else 9, 2, generator=generator(3), dtype=torch.float64)
+    factor = torch.randn(2, 5, generator=generator(3), dtype=torch.float64) if received else None
 
-    def ours(x: Tensor, factor: Tensor) -> Tensor:
-        return relaxed_product(law, x, law.places(x)[..., ranks], 0.5, factor, transposed)
+    def ours(x: Tensor) -> Tensor:
+        return relaxed_product(law, x, law.places(x)[..., ranks], 0.5, factor)
 
-    def plain(x: Tensor, factor: Tensor) -> Tensor:
+    def plain(x: Tensor) -> Tensor:
         with monkeypatch.context() as patch:
             patch.setattr(permutations, "known_finite", lambda _: False)
             weights = relaxation(x, 0.5, ranks)
-        return (weights.mT if transposed else weights) @ factor
+        return (weights @ x.unsqueeze(-1)).squeeze(-1) if factor is None else factor @ weights
 
-    found = []
-    for of in (ours, plain):
-        leaves = [x.clone().requires_grad_(), factor.clone().requires_grad_()]
-        y = of(*leaves)
-        first = torch.autograd.grad(y.pow(2).sum(), leaves, retain_graph=True)
-        again = torch.autograd.grad(y.pow(2).sum(), leaves, create_graph=True)
-        second = torch.autograd.grad(sum(d.pow(2).sum() for d in again), leaves)
-        found.append([y, *first, *again, *second])
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs)
+    for one, other in zip(derivatives(ours, x), derivatives(plain, x), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def derivatives(function: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
+    """The value, the first derivative of half its square, without and with a graph, and a second one."""
+    x = x.clone().requires_grad_()
+    y = function(x)
+    (first,) = torch.autograd.grad(0.5 * y.pow(2).sum(), x, retain_graph=True)
+    (again,) = torch.autograd.grad(0.5 * y.pow(2).sum(), x, create_graph=True)
+    return [y, first, again, *torch.autograd.grad(again.pow(2).sum(), x)]
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+@pytest.mark.parametrize("T", [0.02, 0.5, 30.0])
+def test_sums_without_a_matrix_are_those_of_the_matrix(T: float, offset: float) -> None:
+    """Of float32 rows, to its resolution of the numbers; ties of two and three, a constant row."""
+    x = offset + torch.randn(4, 50, generator=generator(4))
+    x[0, [3, 5, 40]], x[1, [7, 8]], x[3] = offset - 0.5, offset, offset
+    places = torch.arange(1.0, 51)
+    for factor in (None, torch.stack([places, torch.ones(50)])):
+
+        def ours(x: Tensor, factor: Tensor | None = factor) -> Tensor:
+            ascending = within_reach(x, T)
+            assert ascending is not None
+            return sorted_values(x, ascending, T) if factor is None else received(x, ascending, T, factor)
+
+        def plain(x: Tensor, factor: Tensor | None = factor) -> Tensor:
+            weights = soft_sort(x, T)
+            return (weights @ x.unsqueeze(-1)).squeeze(-1) if factor is None else factor.double() @ weights
+
+        for one, other in zip(derivatives(ours, x), derivatives(plain, x.double()), strict=True):
+            torch.testing.assert_close(one.double(), other, rtol=3e-5, atol=3e-6 * float(other.abs().max()))
+
+
+def test_sums_without_a_matrix_take_what_they_can_hold() -> None:
+    x = torch.tensor([0.0, 3.0, 1.0])
+    assert within_reach(x, 0.005) is not None
+    for refused in (x.double(), torch.tensor([0.0, math.nan]), torch.tensor([0.0, -math.inf]), torch.empty(0)):
+        assert within_reach(refused, 1.0) is None
+    for T in (0.004, torch.tensor(1.0, requires_grad=True)):
+        assert within_reach(x, T) is None
+    far = Smooth()(Sort(), 1e30 * x, T=1.0)
+    assert torch.equal(far, 1e30 * x.sort().values)
+
+
+def test_a_long_row_is_sorted_softly_without_a_matrix() -> None:
+    """100,000 numbers, whose matrix would take 40 GB; the means of sorted numbers are sorted."""
+    x = torch.randn(100_000, generator=generator(5), requires_grad=True)
+    y = Smooth()(Sort(), x, T=0.05)
+    assert (y.diff() >= 0).all()
+    torch.testing.assert_close(y, x.detach().sort().values, atol=0.6, rtol=0)
+    (slope,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(slope.sum(), torch.tensor(100_000.0))
+    torch.testing.assert_close(Smooth(form="soft_sort")(TopK(50_000), x, T=0.05), y[50_000:].flip(0))
 
 
 @pytest.mark.parametrize("form", [None, "neural_sort"])

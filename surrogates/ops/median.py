@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from surrogates.order_statistic import OrderStatistic, SortedValues
+from surrogates.permutations import to_last
 
 
 @dataclass(frozen=True)
@@ -27,4 +28,4 @@ class Median(OrderStatistic):
         if n == 0:
             raise IndexError("the median of a row needs an entry in it, it has none")
         middle = (n - 1) // 2
-        return sort(x.movedim(self.dim, -1), slice(middle, middle + 1)).squeeze(-1)
+        return sort(to_last(x, self.dim), slice(middle, middle + 1)).squeeze(-1)

@@ -15,6 +15,7 @@ from surrogates.permutations import (
     neural_sort,
     ordered,
     soft_sort,
+    to_last,
 )
 
 
@@ -76,10 +77,12 @@ class Permutation(Op):
         return self._placed(relaxation(self._rows(x), T, ALL))
 
     def _rows(self, x: Tensor) -> Tensor:
-        rows = x.movedim(self.dim, -1)
+        rows = to_last(x, self.dim)
         return -rows if self.descending else rows
 
     def _placed(self, matrix: Tensor) -> Tensor:
         """The two last dimensions of a matrix moved to where `dim` was."""
+        if self.dim == -1:
+            return matrix
         place = self.dim % (matrix.dim() - 1)
         return matrix.movedim((-2, -1), (place, place + 1))

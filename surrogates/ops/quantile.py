@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 from surrogates.core import in_float32
+from surrogates.known import known_finite
 from surrogates.order_statistic import OrderStatistic, SortedValues
+from surrogates.permutations import to_last
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Quantile(OrderStatistic):
             raise IndexError("a quantile of a row needs an entry in it, it has none")
         place = self.q * (n - 1)
         lower = min(math.floor(place), n - 1)
-        values = sort(x.movedim(self.dim, -1), slice(lower, lower + 2))
+        values = sort(to_last(x, self.dim), slice(lower, lower + 2))
         return between(values[..., 0], values[..., -1], place - lower)
 
 
@@ -50,8 +52,9 @@ def between(a: Tensor, b: Tensor, w: float) -> Tensor:
     """(1 - w) a + w b, from the nearer end; infinite where one of them is and has a part in it."""
     if w == 0:
         return a
+    near, far, share = (a, b, w) if w <= 0.5 else (b, a, 1 - w)
+    if known_finite(a, b):
+        return near + share * (far - near)
     infinite = a.isinf() | b.isinf()
-    step = torch.where(infinite, 0, b) - torch.where(infinite, 0, a)
-    near, far = (a, b) if w <= 0.5 else (b, a)
-    mixed = near + (w * step if w <= 0.5 else (w - 1) * step)
+    mixed = near + share * (torch.where(infinite, 0, far) - torch.where(infinite, 0, near))
     return torch.where(infinite, torch.where(near.isinf(), near, far), mixed)

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
+from surrogates.distance_sums import received, within_reach
 from surrogates.known import known_finite
 from surrogates.ops.sort import with_nan_rows
-from surrogates.permutations import ALL, LAWS, Relaxation, network, neural_sort, soft_sort
+from surrogates.permutations import ALL, LAWS, Relaxation, from_last, network, neural_sort, soft_sort, to_last
 from surrogates.relaxed_order import relaxed_product
 
 
@@ -25,6 +26,7 @@ class Rank(Op):
     proxy and smooth: 1/2 + sum_j sigmoid((x_i - x_j) / T), the exact expectation of rank(x + T g) for centred Gumbel g;
     for tied entries it tends to the mean of their places. Forms `soft_sort`, `neural_sort`, `network`: the mean of the
     ranks i weighted by P_ij / sum_k P_kj, P the relaxed permutation of that name; relaxations, not expectations.
+    SoftSort's costs what its sort does.
     rewrite: the smooth reading at T = 1, the pairwise sum of Qin, Liu & Li 2010 (ApproxNDCG); relaxed.
     """
 
@@ -63,8 +65,8 @@ class Rank(Op):
         return self.smooth(x, None, 1.0)
 
     def _of_rows(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        rows = x.movedim(self.dim, -1)
-        return function(-rows if self.descending else rows).movedim(-1, self.dim)
+        rows = to_last(x, self.dim)
+        return from_last(function(-rows if self.descending else rows), self.dim)
 
 
 def ranks(rows: Tensor) -> Tensor:
@@ -83,9 +85,12 @@ def pairwise(rows: Tensor, T: Tensor | float) -> Tensor:
 def mean_rank(relaxation: Relaxation, rows: Tensor, T: Tensor | float) -> Tensor:
     """The ranks 1 .. n weighted by a relaxed permutation, whose columns need not sum to 1."""
     places = torch.arange(1, rows.shape[-1] + 1, dtype=rows.dtype, device=rows.device)
+    factor = torch.stack([places, torch.ones_like(places)])
+    if relaxation is soft_sort and (ascending := within_reach(rows, T)):
+        weighted, total = received(rows, ascending, T, factor).unbind(-2)
+        return weighted / total
     if (law := LAWS.get(relaxation)) and known_finite(rows):
-        factor = torch.stack([places, torch.ones_like(places)], -1)
-        weighted, total = relaxed_product(law, rows, law.places(rows), T, factor, True).unbind(-1)
+        weighted, total = relaxed_product(law, rows, law.places(rows), T, factor).unbind(-2)
         return weighted / total
     weights = relaxation(rows, T, ALL)
     soft = (weights * places.unsqueeze(-1)).sum(-2) / weights.sum(-2)

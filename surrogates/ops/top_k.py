@@ -14,8 +14,8 @@ from surrogates.networks import relaxed
 from surrogates.ops.maximum import Maximum
 from surrogates.ops.minimum import Minimum
 from surrogates.ops.sort import shared, weighted
-from surrogates.ops.top_k_mask import exchanges, largest, partition, require_k
-from surrogates.permutations import neural_sort, soft_sort
+from surrogates.ops.top_k_mask import exchanges, largest, partition, require_entries, require_k
+from surrogates.permutations import from_last, neural_sort, soft_sort, to_last
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class TopK(Op):
 
     def _first(self, x: Tensor, sort: Callable[[Tensor, slice], Tensor]) -> Tensor:
         """The first k of the mirrored rows in ascending order."""
-        largest(x, self.k, self.dim)
-        return -sort(-x.movedim(self.dim, -1), slice(self.k)).movedim(-1, self.dim)
+        require_entries(x, self.k, self.dim)
+        return from_last(-sort(-to_last(x, self.dim), slice(self.k)), self.dim)
 
     @rewriting("exact")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
-        largest(x, self.k, self.dim)
+        require_entries(x, self.k, self.dim)
         left, values = list(x.unbind(self.dim)), []
         for _ in range(self.k):
             top, rest = left[0], []

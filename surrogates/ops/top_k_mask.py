@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
-from surrogates.permutations import Relaxation, network, neural_sort, soft_sort
+from surrogates.known import known_finite
+from surrogates.permutations import Relaxation, from_last, network, neural_sort, soft_sort, to_last
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,12 @@ class TopKMask(Op):
         return self._ranked(network, x, T)
 
     def _ranked(self, relaxation: Relaxation, x: Tensor, T: Tensor | float) -> Tensor:
+        require_entries(x, self.k, self.dim)
+        soft = from_last(relaxation(-to_last(x, self.dim), T, slice(self.k)).sum(-2), self.dim)
+        if known_finite(x):
+            return soft
         hard = self.hard(x)
         finite = ~torch.where(hard > 0, x.detach(), 0).isinf().any(self.dim, keepdim=True)
-        soft = relaxation(-x.movedim(self.dim, -1), T, slice(self.k)).sum(-2).movedim(-1, self.dim)
         return torch.where(finite, soft, hard)
 
     @rewriting("changes the objective")
@@ -90,10 +94,15 @@ def require_k(k: int) -> None:
         raise ValueError(f"k must be a whole number of at least 1, got {k}")
 
 
-def largest(x: Tensor, k: int, dim: int) -> Tensor:
-    """The positions of the k largest entries along a dim, largest first, of tied entries the first ones first."""
+def require_entries(x: Tensor, k: int, dim: int) -> None:
+    """Raises IndexError unless rows along a dim have k entries."""
     if x.shape[dim] < k:
         raise IndexError(f"the k={k} maximal entries of a row need a row of k entries, it has {x.shape[dim]}")
+
+
+def largest(x: Tensor, k: int, dim: int) -> Tensor:
+    """The positions of the k largest entries along a dim, largest first, of tied entries the first ones first."""
+    require_entries(x, k, dim)
     return x.detach().sort(dim=dim, descending=True, stable=True).indices.narrow(dim, 0, k)
 
 
