@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 from experiments.config import Choices
-from experiments.config_values import ConfigError, worded
+from experiments.config_values import ConfigError, without_effect, worded
 from experiments.initialise import initialise
+from experiments.naming import override_key
 from experiments.settings import Settings
 from surrogates import EmptyCell, hard_layers
 
@@ -62,15 +63,13 @@ def used_knobs(model: nn.Module) -> set[str]:
 
 def drop_knobs(plain: dict[str, Any], used: set[str], overrides: Iterable[str]) -> list[str]:
     """`drop_unused_knobs` for knobs already known."""
-    asked = {override.lstrip("+").partition("=")[0] for override in overrides}
-    notes = []
+    dropped = set()
     for knob in DEPENDENT.keys() - used:
         for key in DEPENDENT[knob]:
             if plain["strategy"].get(key) is not None:
                 plain["strategy"][key] = None
-                if f"strategy.{key}" in asked:
-                    notes.append(f"strategy.{key} has no effect here and is left out")
-    return sorted(notes)
+                dropped.add(f"strategy.{key}")
+    return without_effect(dropped & set(map(override_key, overrides)))
 
 
 def prepare(threads: int, device: str) -> None:

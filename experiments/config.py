@@ -27,6 +27,7 @@ from surrogates import Component, Strategy
 
 GROUPS = ("component", "strategy", "model", "data", "optimizer")
 PRESETS = ("experiment", "debug", "local")
+QUESTION = "question"  # of a preset that asks the oracles instead of training
 ALLOWED = ("surrogates.", "experiments.")
 ROLES: dict[str, type] = {"component": Component, "strategy": Strategy, "model": nn.Module, "optimizer": Optimizer}
 SPECIAL = ("_target_", "_partial_")
@@ -63,6 +64,8 @@ class Choices:
 def choose(config: DictConfig) -> Choices:
     """Checks a composed configuration and builds what it selects; raises ConfigError."""
     plain = resolve(config)
+    if QUESTION in plain:
+        raise ConfigError("a preset that asks a question is asked once; leave -m away")
     known = [*(field.name for field in fields(Settings)), *GROUPS]
     refuse_unknown("", plain, known)
     settings = {key: plain[key] for key in plain if key not in GROUPS}

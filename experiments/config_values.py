@@ -31,6 +31,11 @@ def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
     return f"; there are: {', '.join(known)}" if known else ""
 
 
+def without_effect(keys: Iterable[str]) -> list[str]:
+    """What is said of keys that were set on purpose and that nothing reads."""
+    return [f"{key} has no effect here and is left out" for key in sorted(keys)]
+
+
 def checked(prefix: str, values: dict[str, Any], hints: dict[str, Any]) -> dict[str, Any]:
     """The values, each checked against its annotation; raises ConfigError."""
     return {key: _checked_value(f"{prefix}{key}", value, hints.get(key, Any)) for key, value in values.items()}

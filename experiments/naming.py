@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from typing import Any
 
-from omegaconf import OmegaConf
+from omegaconf import ListConfig, OmegaConf
 
 from experiments.settings import CONDUCT
 
@@ -39,6 +40,12 @@ def job_folder(overrides: Iterable[str]) -> str:
 def override_key(override: str) -> str:
     """The key that an override sets."""
     return override.lstrip("+").partition("=")[0]
+
+
+def typed_keys(overrides: ListConfig) -> set[str]:
+    """The keys in `hydra.overrides.task`, where values may be references that cannot be resolved."""
+    typed: Any = OmegaConf.to_container(overrides, resolve=False)
+    return set(map(override_key, typed))
 
 
 def _short(value: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,17 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.cli_folders import remove_empty
-from experiments.config import ConfigError
+from experiments.config import QUESTION, ConfigError, choose
+from experiments.config_values import without_effect
 from experiments.console import shown, table
 from experiments.data.dataset import DataError
 from experiments.hyperparameters import group_keys
-from experiments.naming import register_resolvers
+from experiments.naming import register_resolvers, typed_keys
 from experiments.tracking.checkpoint import CheckpointError
 from experiments.tracking.run_errors import FolderError
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
 
+OF_SWEEPS = ("on_error", "workers", "engine")  # what a single run does not read
 UserError = (ConfigError, DataError, FolderError, CheckpointError)
 
 register_resolvers()  # in the processes of other launchers, which start by reading a Task
@@ -56,26 +59,31 @@ class Task:
     def __call__(self, config: DictConfig) -> float | dict[Path, str] | None:
         """Runs a job; the objective to minimise, 1 - best validation accuracy, or of a unit its jobs' errors."""
         self.begun = True
-        if "question" in config:
+        if QUESTION in config:
             self._ask(config)
             return None
         return self._job(config) if HydraConfig.get().mode == RunMode.MULTIRUN else self._single(config)
 
     def _ask(self, config: DictConfig) -> None:
-        """A preset that asks the oracles instead of training."""
+        """A preset that asks the oracles instead of training; what else was set is checked, and has no effect."""
         from experiments.oracles.presets import ask
 
         if HydraConfig.get().mode == RunMode.MULTIRUN:
             raise JobFailed("a question is asked once: leave -m away")
+        folder = Path(HydraConfig.get().runtime.output_dir)
         try:
-            ask(config.question, Path(HydraConfig.get().runtime.output_dir), config.dry_run)
+            choose(OmegaConf.masked_copy(config, [str(key) for key in config if key != QUESTION]))
+            _note_unread(lambda key: key not in ("experiment", QUESTION, "dry_run"))
+            ask(config.question, folder, config.dry_run)
         except UserError as error:
             self.refused = error
+        remove_empty(folder, self.since)
 
     def _single(self, config: DictConfig) -> float | None:
         from experiments.run import run
 
         request = self.request(config, quiet=False)
+        _note_unread(lambda key: key in OF_SWEEPS)
         try:
             if config.dry_run:
                 print(_preview(request))
@@ -169,6 +177,13 @@ class Task:
         }
         search = None if quiet or chosen else folder.parent
         return Request(config, folder, search, overrides, self.typed, quiet, group_keys(self.conf), files)
+
+
+def _note_unread(is_unread: Callable[[str], bool]) -> None:
+    """Says of what was typed that nothing reads it."""
+    hydra_config: Any = HydraConfig.get()
+    for note in without_effect(filter(is_unread, typed_keys(hydra_config.overrides.task))):
+        print(f"note: {note}", flush=True)
 
 
 def refuse_dry_run(config: DictConfig) -> None:

@@ -316,6 +316,24 @@ def test_case_G08_a_sweep_over_strategies_takes_the_shared_knobs(tmp_path):
     assert "strategy.temperature has no effect here and is left out (jobs: 3)" in answer.out
 
 
+@pytest.mark.parametrize(
+    ("flags", "unread"),
+    [
+        ([], ["engine", "on_error", "workers"]),
+        (["-m"], ["engine", "workers"]),
+        (["-m", "hydra/launcher=stacked"], []),
+        (["-m", "hydra/launcher=joblib"], []),
+    ],
+)
+def test_what_only_some_launchers_read_is_said_to_have_no_effect_elsewhere(tmp_path, flags, unread):
+    if "hydra/launcher=joblib" in flags:
+        pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    answer = command(*flags, "engine=stacked", "on_error=stop", "workers=2", "dry_run=true", *SHORT, cwd=tmp_path)
+    assert answer.code == 0, answer.err
+    notes = [line for line in answer.out.splitlines() if line.startswith("note: ")]
+    assert notes == [f"note: {key} has no effect here and is left out" for key in unread]
+
+
 def test_case_G09():
     """Names stay text, numbers stay numbers, and what YAML makes of off, 1e3 and abc is checked."""
     config = compose()

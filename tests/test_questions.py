@@ -38,6 +38,27 @@ def test_a_question_that_there_is_none_of_and_a_dry_run(tmp_path):
     assert not list(tmp_path.rglob("answer.json"))
 
 
+def test_what_a_question_does_not_read_is_checked_and_said_to_have_no_effect(tmp_path):
+    own = ("max_steps=5", "strategy=smooth", "hydra.run.dir=here", "dry_run=true")
+    said = command("experiment=ties", *own, cwd=tmp_path)
+    assert said.code == 0, said.err
+    notes = [line for line in said.out.splitlines() if line.startswith("note: ")]
+    assert notes == [f"note: {key} has no effect here and is left out" for key in ("max_steps", "strategy")]
+    assert not (tmp_path / "here").exists()
+    for wrong in ("max_steps=abc", "seed=-1", "optimizer.lr=null", "seed=${nope:1}", "+nothing=3"):
+        refused = command("experiment=ties", wrong, cwd=tmp_path)
+        assert refused.code == 2
+        assert refused.out == ""
+        assert wrong.strip("+").partition("=")[0] in refused.err
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_a_question_is_no_sweep(tmp_path):
+    said = command("-m", "experiment=ties", "seed=0,1", cwd=tmp_path)
+    assert said.code == 1
+    assert said.err.count("leave -m away") == 2
+
+
 def test_an_answer_survives_its_file_and_says_what_is_not_as_expected(tmp_path):
     checks = [Check("one", "1", True, "unsaid"), Check("two", "3", False, "Why.")]
     made = Answer(checks, [Table("A table.", ["", "x"], [["row", "1"]])], "Words.")

@@ -11,7 +11,9 @@ from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from experiments.cli_folders import remove_empty_below
+from experiments.config_values import without_effect
 from experiments.console import shown
+from experiments.naming import typed_keys
 from experiments.run import record_missing
 from experiments.sweep.command_folder import at_work
 from experiments.sweep.compose import Composer
@@ -37,6 +39,8 @@ def conduct(sweeper: Any, arguments: list[str]) -> list[JobReturn]:
         sweeper.composer.ready = {key: configs[key] for key in (tuple(job.overrides) for job in due)}
     threads = max((job.plain["threads"] for job in due), default=1)
     at_a_time = fit_workers(config, threads, config.workers)
+    for note in without_effect(_unread(config)):
+        print(f"note: {note}")
     if config.dry_run:
         print(preview(root, jobs, _engine(sweeper, due), at_a_time))
         return []
@@ -56,6 +60,12 @@ def conduct(sweeper: Any, arguments: list[str]) -> list[JobReturn]:
         remove_empty_below(root, [job.folder for job in due])
         sweeper.task_function.code = print_report(outcomes(jobs, errors), stopped)
     return returns
+
+
+def _unread(config: DictConfig) -> set[str]:
+    """What Hydra's own launcher, which runs one job after the other, does not read."""
+    ours = {"workers", "engine"} if config.engine in ("stacked", "compiled") else {"workers"}
+    return typed_keys(config.hydra.overrides.task) & ours if launcher_name(config) == "basic" else set()
 
 
 def _engine(sweeper: Any, due: Sequence[Job]) -> str:
