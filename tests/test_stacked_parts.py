@@ -1,5 +1,6 @@
 """Parts of the stacked engine against what they stand for in a run alone."""
 
+import ctypes
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,8 @@ from surrogates import HardLayer, key_noise
 from surrogates.ops.floor import Floor
 from surrogates.strategies.dither import Dither
 from surrogates.strategies.perturbed import Perturbed
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize("n", [37, 33])  # a short last batch, and one of a single sample, which is merged
@@ -49,7 +52,7 @@ def test_parameter_groups_do_not_import_the_compiler() -> None:
         "import sys; from experiments.stacked.optimizers import groups; from experiments.optimizers.sgd import SGD; "
         "groups(SGD(), 2); sys.exit('torch._dynamo' in sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], check=True)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def test_file_work_goes_through_all_items_in_order_and_says_what_fails() -> None:
@@ -81,3 +84,29 @@ def test_a_stack_draws_the_noise_of_each_seed(strategy: str) -> None:
     layer = stack([nn.Sequential(HardLayer(Floor(), kind)) for _ in seeds])
     key_noise(layer, torch.tensor(seeds), 5)
     torch.testing.assert_close(layer(x), torch.cat(outputs))
+
+
+ROUNDS = 5
+FAULTS = f"""
+import resource
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range({ROUNDS}):
+        bytearray(40 << 20)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+from experiments.stacked.memory import keep_freed_memory
+faults()
+ordinary = faults()
+keep_freed_memory()
+faults()
+print(ordinary, faults())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"), reason="needs glibc")
+def test_freed_memory_is_kept_for_the_next_step() -> None:
+    """What is as large as a stack's tensors costs no page again once it was there; else each round pays for it all."""
+    child = subprocess.run([sys.executable, "-c", FAULTS], check=True, capture_output=True, text=True, cwd=ROOT)
+    ordinary, kept = map(int, child.stdout.split())
+    assert ordinary >= ROUNDS * 20  # pages of up to 2 MB
+    assert kept < ROUNDS
