@@ -54,7 +54,7 @@ def evaluate(x: Tensor, T: Tensor | float, value: Curve, slope: Curve) -> Tensor
     temperature = torch.as_tensor(T, dtype=x.dtype, device=x.device)
     if torch.compiler.is_compiling():  # the compiler fuses the sum and recomputes it by itself
         return value(x, temperature)
-    return _apply(x, temperature, _stand_in if slopes_only() else partial(in_pieces, value), partial(in_pieces, slope))
+    return _apply(x, temperature, _stand_in if slopes_only() else partial(in_pieces, value), slope)
 
 
 def _stand_in(x: Tensor, T: Tensor) -> Tensor:
@@ -102,26 +102,30 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        return gradient * ctx.slope(*ctx.saved_tensors), None, None, None
+        return in_pieces(ctx.slope, *ctx.saved_tensors, factor=gradient), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
-        result: Tensor = tangent * ctx.slope(*ctx.saved_tensors)
-        return result
+        return in_pieces(ctx.slope, *ctx.saved_tensors, factor=tangent)
 
 
 _apply = applier(_Recomputed)
 
 
-def in_pieces(curve: Curve, x: Tensor, T: Tensor) -> Tensor:
-    """curve(x, T), on a CPU in pieces whose intermediate tensors stay in its cache, unless a graph is recorded."""
+def in_pieces(curve: Curve, x: Tensor, T: Tensor, factor: Tensor | None = None) -> Tensor:
+    """factor curve(x, T), on a CPU in pieces whose intermediate tensors stay in its cache, if no graph is recorded."""
     recorded = torch.is_grad_enabled() or torch._C._are_functorch_transforms_active()
     if x.numel() <= CHUNK or x.is_cuda or recorded:
-        return curve(x, T)
+        return curve(x, T) if factor is None else factor * curve(x, T)
     row = x.reshape(-1)
     result = torch.empty_like(row)
-    for piece, place in zip(torch.split(row, CHUNK), torch.split(result, CHUNK), strict=True):
-        place.copy_(curve(piece, T))
+    pieces, places = torch.split(row, CHUNK), torch.split(result, CHUNK)
+    if factor is None:
+        for piece, place in zip(pieces, places, strict=True):
+            place.copy_(curve(piece, T))
+    else:
+        for piece, place, by in zip(pieces, places, torch.split(factor.reshape(-1), CHUNK), strict=True):
+            torch.mul(by, curve(piece, T), out=place)
     return result.view(x.shape)
 
 

@@ -21,10 +21,12 @@ from surrogates.known import readable
 TOGETHER = 2**18, 2**20  # numbers at once: within a CPU's cache; where there is none to mind
 
 
-def bounded_stairs(x: Tensor, kernel: Kernel, T: Tensor | float, first: float, step: float, count: int) -> Tensor:
-    """sum_j F((x - first - j step) / T), j = 0 .. count - 1: expected number of steps passed, for every kernel."""
+def bounded_stairs(
+    x: Tensor, kernel: Kernel, T: Tensor | float, low: float, first: float, step: float, count: int
+) -> Tensor:
+    """low + step sum_j F((x - first - j step) / T), j = 0 .. count - 1: the expected height, for every kernel."""
     steps = Steps(kernel, first, step, count, width(kernel, x, T, step, count))
-    return evaluate(x, T, steps.passed, steps.slope)
+    return evaluate(x, T, lambda x, T: low + step * steps.passed(x, T), lambda x, T: step * steps.slope(x, T))
 
 
 def width(kernel: Kernel, x: Tensor, T: Tensor | float, step: float, count: int, worth: float = 1.0) -> int:

@@ -16,11 +16,16 @@ from surrogates.core import Op, Strategy
 from surrogates.kernels import Kernel, Logistic
 from surrogates.ops.abs import Abs
 from surrogates.ops.argmax import ArgMax
+from surrogates.ops.ceil import Ceil
+from surrogates.ops.floor import Floor
+from surrogates.ops.heaviside import Heaviside
 from surrogates.ops.maximum import Maximum
 from surrogates.ops.minimum import Minimum
+from surrogates.ops.quantize import Quantize
 from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
+from surrogates.ops.threshold import Threshold
 from surrogates.strategies.gumbel import Gumbel
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
@@ -29,6 +34,7 @@ from surrogates.strategies.subgradient import Subgradient
 torch.set_num_threads(1)
 T = 0.3
 LOGISTIC = (ReLU(), Abs(), Maximum(), Minimum())
+STEPS = (Round(), Floor(), Floor(0.5, -1, 1), Ceil(), Ceil(0.5, -1, 1), Quantize(), Heaviside(), Threshold())
 SMOOTH_CARRIER = StraightThrough(carrier="smooth", temperature=T)
 
 
@@ -168,6 +174,22 @@ def test_only_a_block_computes_the_value_of_a_carrier(monkeypatch: pytest.Monkey
         torch.testing.assert_close(gradients(ste, x[: op.inputs]), slopes)
         with pytest.raises(pytest.fail.Exception, match="was computed"):
             straight_through(ste)(*x[: op.inputs])
+
+
+def test_a_smooth_carrier_of_steps_has_its_slope_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, cold = pairs(), 0.05
+    expected = [gradients(partial(Smooth(), op, T=cold), x[: op.inputs]) for op in STEPS]
+    monkeypatch.setattr(Logistic, "cdf", lambda *_: pytest.fail("the value was computed"))
+    for op, slopes in zip(STEPS, expected, strict=True):
+        torch.testing.assert_close(gradients(partial(SMOOTH_CARRIER, op, T=cold), x[: op.inputs]), slopes)
+
+
+def test_a_carrier_without_its_value_is_infinite_only_where_that_is() -> None:
+    """What stands in for the value must not leave the numbers that half precision has."""
+    x = torch.tensor([0.0, 100.0], dtype=torch.float16)
+    op = Quantize(bits=8, low=-1e6, high=1e6)
+    (slope,) = gradients(partial(SMOOTH_CARRIER, op, T=1.0), [x])
+    torch.testing.assert_close(slope, torch.ones_like(x), atol=1e-2, rtol=0)
 
 
 @pytest.mark.parametrize("op", LOGISTIC, ids=lambda op: type(op).__name__)

@@ -55,7 +55,10 @@ def test_the_expected_number_of_steps_is_the_whole_sum(kernel: str, dtype: torch
         for T in TEMPERATURES:
             x = spread(count, dtype)
             windows += width(KERNELS[kernel], x, T, 1.0, count) < count
-            got, plain = bounded_stairs(x, KERNELS[kernel], T, 0.5, 1.0, count), passed(x, kernel, T, count).sum(-1)
+            got, plain = (
+                bounded_stairs(x, KERNELS[kernel], T, 0.0, 0.5, 1.0, count),
+                passed(x, kernel, T, count).sum(-1),
+            )
             torch.testing.assert_close(got, plain.to(dtype), atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
             close(derivatives(got, x), derivatives(plain, x), dtype, T)
     assert (windows == 0) == (kernel in ("cauchy", "fast_sigmoid"))
@@ -81,7 +84,10 @@ def test_the_mixture_of_entries_is_the_whole_sum(kernel: str, dtype: torch.dtype
 def test_nan_and_infinite_numbers_in_a_window(kernel: str) -> None:
     x = torch.tensor([math.nan, math.inf, -math.inf], requires_grad=True)
     table = torch.arange(256.0, requires_grad=True)
-    for y in (bounded_stairs(x, KERNELS[kernel], 0.1, 0.5, 1.0, 255), mixture(x, table, KERNELS[kernel], 0.1, -0.5, 1)):
+    for y in (
+        bounded_stairs(x, KERNELS[kernel], 0.1, 0.0, 0.5, 1.0, 255),
+        mixture(x, table, KERNELS[kernel], 0.1, -0.5, 1),
+    ):
         torch.testing.assert_close(y, torch.tensor([math.nan, 255.0, 0.0]), equal_nan=True, msg=kernel)
         (slope,) = torch.autograd.grad(y[1:].sum(), x)
         assert (slope[1:] == 0).all()

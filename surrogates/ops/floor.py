@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -29,6 +30,7 @@ class Floor(Op):
     step: float = 1.0
     low: float = -math.inf
     high: float = math.inf
+    linear_in_curves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,7 +82,7 @@ class Floor(Op):
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         if self.bounded:
             count = round((self.high - self.low) / self.step)
-            return self.low + self.step * bounded_stairs(x, kernel, T, self.low + self.step, self.step, count)
+            return bounded_stairs(x, kernel, T, self.low, self.low + self.step, self.step, count)
         return self.step * unbounded_stairs(x / self.step - 0.5, kernel, T / self.step)
 
     @rewriting("relaxed")

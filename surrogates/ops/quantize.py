@@ -1,7 +1,7 @@
 """Uniform quantization to 2^bits values."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -31,6 +31,7 @@ class Quantize(Op):
     low: float = 0.0
     high: float = 1.0
     bounds: Literal["inclusive", "strict"] = "inclusive"
+    linear_in_curves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if type(self.bits) is not int or not 1 <= self.bits <= 16:
@@ -72,7 +73,7 @@ class Quantize(Op):
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         first = self.low + 0.5 * self.step
-        return self.low + self.step * bounded_stairs(x, kernel, T * self.step, first, self.step, self.steps)
+        return bounded_stairs(x, kernel, T * self.step, self.low, first, self.step, self.steps)
 
     @rewriting("relaxed", noisy=True)
     def rewrite(self, x: Tensor, noise: Tensor) -> Tensor:
