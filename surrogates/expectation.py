@@ -102,11 +102,13 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        return in_pieces(ctx.slope, *ctx.saved_tensors, factor=gradient), None, None, None
+        x, T = ctx.saved_tensors
+        return in_pieces(ctx.slope, x, T, gradient), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
-        return in_pieces(ctx.slope, *ctx.saved_tensors, factor=tangent)
+        x, T = ctx.saved_tensors
+        return in_pieces(ctx.slope, x, T, tangent)
 
 
 _apply = applier(_Recomputed)
