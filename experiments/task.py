@@ -23,9 +23,10 @@ from experiments.naming import register_resolvers, typed_keys
 from experiments.tracking.checkpoint import CheckpointError
 from experiments.tracking.run_errors import FolderError
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
+from experiments.tracking.strict_json import DamagedFile
 
 OF_SWEEPS = ("on_error", "workers", "engine")  # what a single run does not read
-UserError = (ConfigError, DataError, FolderError, CheckpointError)
+UserError = (ConfigError, DataError, FolderError, CheckpointError, DamagedFile)
 
 register_resolvers()  # in the processes of other launchers, which start by reading a Task
 

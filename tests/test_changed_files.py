@@ -13,7 +13,7 @@ from experiments.run import Request
 from experiments.stacked.run import run_group
 from experiments.tracking import checkpoint
 from run_contents import assert_same_run
-from runs import command, compose, read, train, tree
+from runs import CONF, SHORT, command, compose, read, train, tree
 
 OWN = ("strategy=rewrite", *LONG, "hydra.run.dir=run")
 STOPPED = 13
@@ -224,3 +224,35 @@ def test_a_member_of_a_group_with_a_damaged_log_ends_no_other(tmp_path, monkeypa
     assert (first.status, third.status) == ("DONE", "DONE")
     assert "ends before step 13" in str(bad)
     assert read(tmp_path / "1/status.json")["status"] == "INTERRUPTED"
+
+
+SWEEP = ("-m", "seed=0,1", "hydra.sweep.dir=sweep", "hydra.sweep.subdir=${seed}")
+PRESET = "# @package _global_\nhydra: {run: {dir: run}}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("run/status.json", ("hydra.run.dir=run",)),
+        ("run/status.json", ("hydra.run.dir=run", "dry_run=true")),
+        ("run/status.json", ("experiment=here",)),  # where another cut-off run could be gone on with
+        ("sweep/1/status.json", SWEEP),
+        pytest.param("sweep/1/status.json", (*SWEEP, "hydra/sweeper=basic"), marks=pytest.mark.slow),
+        ("sweep/manifest.json", SWEEP),
+        ("sweep/manifest.json", (*SWEEP, "hydra/sweeper=basic")),
+    ],
+)
+def test_a_file_of_somebody_else_is_named_once_in_words_and_left_alone(tmp_path, name, arguments):
+    conf = shutil.copytree(CONF, tmp_path / "conf")
+    (conf / "experiment/here.yaml").write_text(PRESET)
+    file = tmp_path / name
+    file.parent.mkdir(parents=True)
+    file.write_text('{"status": "green"}')
+    answer = command(*SHORT, *arguments, cwd=tmp_path, conf=conf)
+    assert answer.code in (1, 2)
+    (line,) = [line for line in answer.err.splitlines() if not line.startswith("Error executing job")]
+    assert line.startswith(f"error: {file} is not ")
+    assert line.count(str(file.parent)) == 1
+    assert "Error" not in line
+    assert file.read_text() == '{"status": "green"}'
+    assert [path.parent.name for path in tmp_path.rglob("result.json")] in ([], ["0"])

@@ -31,23 +31,29 @@ def broken(folder, name, content):
     write_run(folder, seed=hash(name) % 1000)
     path = folder / name
     path.unlink()
-    if content is not None:
+    if content is FOLDER:
+        path.mkdir()
+    elif content is not None:
         path.write_bytes(content)
 
 
+FOLDER = object()
 BROKEN = {
     "no config": ("config.yaml", None, "no config.yaml"),
     "half a config": ("config.yaml", b"component: {_target_: [", "config.yaml is not YAML"),
     "a list as config": ("config.yaml", b"- 1\n", "config.yaml is not the configuration"),
-    "another version's config": ("config.yaml", b"strategy: ste\nseed: 1\n", "KeyError: 'component'"),
-    "bytes as config": ("config.yaml", b"\xff\xfe\x00", "UnicodeDecodeError"),
-    "no result": ("result.json", None, "says DONE, but there is no result.json"),
-    "half a result": ("result.json", b'{"metrics": {"accuracy/te', "not valid JSON"),
-    "a list as result": ("result.json", b"[]", "is not the result of a run"),
-    "half a status": ("status.json", b'{"status": "DO', "not valid JSON"),
-    "another program's status": ("status.json", b'{"status": "ok"}', "is not the status of a run"),
-    "a list as environment": ("env.json", b"[1]", "AttributeError"),
-    "an empty status": ("status.json", b"", "not valid JSON"),
+    "another version's config": ("config.yaml", b"strategy: ste\nseed: 1\n", "config.yaml lacks 'component'"),
+    "bytes as config": ("config.yaml", b"\xff\xfe\x00", "config.yaml is damaged, or of another version: 'utf-8' codec"),
+    "no result": ("result.json", None, "status.json says DONE, but there is no result.json"),
+    "half a result": ("result.json", b'{"metrics": {"accuracy/te', "result.json is not valid JSON"),
+    "a list as result": ("result.json", b"[]", "result.json is not the result of a run"),
+    "endless steps": ("result.json", b'{"metrics": {}, "skipped_steps": 1e999}', "result.json is damaged"),
+    "half a status": ("status.json", b'{"status": "DO', "status.json is not valid JSON"),
+    "another program's status": ("status.json", b'{"status": "ok"}', "status.json is not the status of a run"),
+    "a list as status": ("status.json", b"[1]", "status.json is not the status of a run"),
+    "a list as environment": ("env.json", b"[1]", "env.json is not the environment of a run"),
+    "an empty status": ("status.json", b"", "status.json is not valid JSON"),
+    "a folder as config": ("config.yaml", FOLDER, "config.yaml cannot be read (Is a directory)"),
 }
 
 
@@ -59,8 +65,11 @@ def test_a_damaged_run_is_said_and_skipped(tmp_path, case):
     found = collect([tmp_path])
     assert [run.path.name for run in found.runs] == ["good"]
     (note,) = found.notes
-    assert "bad" in note
-    assert word in note
+    folder, _, said = note.partition(": ")
+    assert folder.endswith("bad")
+    assert said.startswith(word)
+    assert "/" not in said  # the folder is named once
+    assert "Error" not in said
 
 
 def test_foreign_folders_are_passed_by(tmp_path):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -13,9 +14,10 @@ from typing import Any
 
 from experiments.compare.elsewhere import classes
 from experiments.tracking.flat_config import flatten
+from experiments.tracking.run_errors import reason as cause
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, is_alive, read_status
-from experiments.tracking.strict_json import number, read_json
+from experiments.tracking.strict_json import DamagedFile, number, read_json
 
 GROUPS = ("component", "strategy", "model", "data", "optimizer")
 STACKS = ("stacked", "compiled")  # engines that train several runs as one model
@@ -75,31 +77,31 @@ class RunRecord:
 def read_run(folder: str | Path) -> RunRecord:
     """The record of a run folder; raises Unreadable for anything else, whatever is in it."""
     paths = RunPaths(folder)
-    try:
-        return _record(paths)
-    except Unreadable:
-        raise
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
-        text = str(error).splitlines()
-        raise Unreadable(f"{type(error).__name__}: {text[0] if text else 'no message'}") from None
-
-
-def _record(paths: RunPaths) -> RunRecord:
-    status = read_status(paths.path)
-    if status is None:
-        raise Unreadable(f"no {paths.status.name}")
-    nested = _yaml(paths.config)
-    targets = {group: str(nested[group]["_target_"]) for group in GROUPS}
-    flat = {key: _value(value) for key, value in flatten(nested).items() if not key.rpartition(".")[2].startswith("_")}
-    seed = flat.pop("seed")
-    if not isinstance(seed, int):
-        raise Unreadable(f"{paths.config.name} has seed {seed!r}, not a whole number")
-    result, environment = _result(paths, str(status["status"])), _environment(paths)
-    last = _numbers(result.get("metrics", {}))
+    with _reading(paths.status):
+        status = read_status(paths.path)
+        if status is None:
+            raise Unreadable(f"no {paths.status.name}")
+    with _reading(paths.config):
+        nested = _yaml(paths.config)
+        targets = {group: str(nested[group]["_target_"]) for group in GROUPS}
+        options = {group: target.split(".")[-2] for group, target in targets.items()}
+        flat = {
+            key: _value(value) for key, value in flatten(nested).items() if not key.rpartition(".")[2].startswith("_")
+        }
+        seed = flat.pop("seed")
+        if not isinstance(seed, int):
+            raise Unreadable(f"{paths.config.name} has seed {seed!r}, not a whole number")
+    with _reading(paths.result):
+        result = _result(paths, str(status["status"]))
+        last = _numbers(result.get("metrics", {}))
+        never_trained = (*map(str, result.get("never_trained", ())), *map(str, result.get("zero_gradient", ())))
+        skipped_steps = int(result.get("skipped_steps", 0))
+    with _reading(paths.env):
+        environment = _environment(paths)
     outcome, reason = _outcome(paths.path, status, last)
     return RunRecord(
         path=paths.path,
-        options={group: target.split(".")[-2] for group, target in targets.items()},
+        options=options,
         config=flat,
         seed=seed,
         config_hash=str(status["config_hash"]),
@@ -111,10 +113,25 @@ def _record(paths: RunPaths) -> RunRecord:
         environment=environment,
         best=_numbers(result.get("best", {})),
         last=last,
-        never_trained=(*map(str, result.get("never_trained", ())), *map(str, result.get("zero_gradient", ()))),
-        skipped_steps=int(result.get("skipped_steps", 0)),
+        never_trained=never_trained,
+        skipped_steps=skipped_steps,
         target=targets["data"],
     )
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """Raises Unreadable for whatever is wrong with a file of the run, which it names without its folder."""
+    try:
+        yield
+    except DamagedFile as error:
+        raise Unreadable(f"{file.name} {error.fault}") from None
+    except OSError as error:
+        raise Unreadable(f"{file.name} cannot be read ({cause(error)})") from None
+    except KeyError as error:
+        raise Unreadable(f"{file.name} lacks {error}") from None
+    except (ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise Unreadable(f"{file.name} is damaged, or of another version: {str(error).partition(chr(10))[0]}") from None
 
 
 def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float]) -> tuple[str, str]:
@@ -147,6 +164,8 @@ def _environment(paths: RunPaths) -> dict[str, Any]:
     if not paths.env.exists():
         return {}
     content = read_json(paths.env)
+    if not isinstance(content, dict):
+        raise Unreadable(f"{paths.env.name} is not the environment of a run")
     return {key: _value(value) for key, value in flatten(content).items() if key != "argv"}
 
 

@@ -16,7 +16,7 @@ from filelock import FileLock
 from experiments.naming import override_key
 from experiments.settings import CONDUCT
 from experiments.sweep.plan import Job
-from experiments.tracking.strict_json import read_json, write_json
+from experiments.tracking.strict_json import DamagedFile, read_json, write_json
 
 NAME = "manifest.json"
 
@@ -64,7 +64,7 @@ def noting_stacks(root: Path) -> Iterator[list[Stack]]:
 def read_manifest(root: Path) -> list[Mapping[str, Any]]:
     """The entries, in the order in which they were first planned; none where there is no manifest.
 
-    Raises ValueError, naming the file, where it is no manifest.
+    Raises DamagedFile where it is no manifest.
     """
     return list(_content(root)["jobs"])
 
@@ -100,7 +100,7 @@ def _content(root: Path) -> Mapping[str, Any]:
         return {"jobs": [], "stacks": []}
     content = read_json(file)
     if not isinstance(content, dict) or not isinstance(content.get("jobs"), list) or not _has_stacks(content):
-        raise ValueError(f"{file} is not the manifest of a sweep; move it away, the runs beside it are kept")
+        raise DamagedFile(file, "is not the manifest of a sweep; move it away, the runs beside it are kept")
     return {"stacks": [], **content}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from experiments.tracking.run_paths import RunPaths
-from experiments.tracking.strict_json import read_json
+from experiments.tracking.strict_json import DamagedFile, read_json
 
 RUNNING, DONE, FAILED, INTERRUPTED, NOT_APPLICABLE = STATUSES = (
     "RUNNING",
@@ -28,14 +28,14 @@ def timestamp() -> str:
 def read_status(path: str | Path) -> dict[str, Any] | None:
     """What `status.json` in the folder `path` holds, None where there is none.
 
-    Raises ValueError, naming the file, where it is not the status of a run.
+    Raises DamagedFile where it is not the status of a run.
     """
     file = RunPaths(path).status
     if not file.exists():
         return None
     status = read_json(file)
     if not isinstance(status, dict) or status.get("status") not in STATUSES or "config_hash" not in status:
-        raise ValueError(f"{file} is not the status of a run; that has a status of {', '.join(STATUSES)}")
+        raise DamagedFile(file, f"is not the status of a run; that has a status of {', '.join(STATUSES)}")
     return status
 
 
@@ -55,7 +55,10 @@ def is_alive(path: str | Path) -> bool:
 
 def is_cut_off(path: str | Path) -> bool:
     """Whether `path` holds a run that ended before it was over: INTERRUPTED, or RUNNING with nobody at it."""
-    status = read_status(path)
+    try:
+        status = read_status(path)
+    except DamagedFile:  # or somebody else's
+        return False
     return status is not None and status["status"] in (RUNNING, INTERRUPTED) and not is_alive(path)
 
 

@@ -9,6 +9,17 @@ from typing import Any
 from experiments.tracking.atomic_file import replacing
 
 
+class DamagedFile(ValueError):
+    """A file that does not hold what it should: its `path`, and the `fault` in words."""
+
+    def __init__(self, path: Path, fault: str) -> None:
+        super().__init__(path, fault)
+        self.path, self.fault = path, fault
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.fault}"
+
+
 def number(value: Any) -> float | None:
     """Any single number as a float64, and "NaN", "Infinity", "-Infinity" back as theirs; None for anything else."""
     try:
@@ -38,12 +49,12 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any:
     """What the file holds; numbers that are not finite stay strings, for `number` to convert.
 
-    Raises ValueError, naming the file, where it is not JSON, and OSError where it cannot be read.
+    Raises DamagedFile where it is not JSON, and OSError where it cannot be read.
     """
     try:
         return json.loads(path.read_bytes())
     except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from error
+        raise DamagedFile(path, f"is not valid JSON: {error}") from error
 
 
 def _plain(value: Any, where: str) -> Any:
