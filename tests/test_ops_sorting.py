@@ -16,7 +16,7 @@ from surrogates.networks import layers
 from surrogates.ops import sort
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.argmin import ArgMin
-from surrogates.ops.max import Max
+from surrogates.ops.max import Max, sparsemax
 from surrogates.ops.median import Median
 from surrogates.ops.min import Min
 from surrogates.ops.permutation import Permutation
@@ -339,6 +339,19 @@ def test_sparsemax_is_the_nearest_point_of_the_simplex() -> None:
     assert p.tolist() == [0.75, 0.25, 0, 0]
     (got,) = gradients(lambda x: Smooth(form="sparsemax")(ArgMax(), x, T=1.0)[0], [torch.tensor([1.0, 0.5, -1.0])])
     assert got.tolist() == [0.5, -0.5, 0]
+
+
+@pytest.mark.parametrize("dtype", FULL, ids=str)
+def test_sparsemax_by_steps_is_that_by_sorting(dtype: torch.dtype) -> None:
+    """Supports of one, of some, of all; ties, also on the edge; gaps that halve, after which every step drops few."""
+    drops = [-(2.0 ** -torch.arange(60.0)), torch.zeros(60), -torch.arange(60.0), -torch.arange(60.0) % 2]
+    rows = torch.stack([*drops, *-torch.rand(20, 60, generator=generator(6)) * torch.logspace(-3, 2, 20)[:, None]])
+    z = (rows - rows.amax(-1, keepdim=True)).to(dtype)
+    steps, sort = sparsemax(z, -1), torch.func.vmap(lambda z: sparsemax(z, -1))(z)
+    torch.testing.assert_close(steps, sort, rtol=0, atol=4 * torch.finfo(dtype).eps)
+    torch.testing.assert_close(steps.sum(-1), torch.ones(len(z), dtype=dtype))
+    assert (steps >= 0).all()
+    assert sparsemax(torch.tensor([0.0, math.nan]), -1).isnan().all()
 
 
 def test_weighted_maxima_lie_below_the_maximum_and_are_not_monotone() -> None:

@@ -1,6 +1,7 @@
 """The position of the maximum, as a one-hot vector."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -42,15 +43,19 @@ class ArgMax(Op):
         return self.smooth(x, None, T)
 
     def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        if known_finite(x):
-            return torch.softmax((x - x.detach().amax(self.dim, keepdim=True)) / T, self.dim)
-        shifted, _, finite = below_maximum(x, self.dim)
-        return torch.where(finite, torch.softmax(shifted / T, self.dim), self.hard(x))
+        return self._settled(x, lambda shifted: torch.softmax(shifted / T, self.dim))
 
     def smooth_sparsemax(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """sparsemax(x / T)."""
+        return self._settled(x, lambda shifted: sparsemax(shifted / T, self.dim))
+
+    def _settled(self, x: Tensor, weights: Callable[[Tensor], Tensor]) -> Tensor:
+        """The weights of x less its row's maximum, or the hard ones where that is infinite."""
+        top = x.detach().amax(self.dim, keepdim=True)
+        if known_finite(top):
+            return weights(x - top)
         shifted, _, finite = below_maximum(x, self.dim)
-        return torch.where(finite, sparsemax(shifted / T, self.dim), self.hard(x))
+        return torch.where(finite, weights(shifted), self.hard(x))
 
     @rewriting("changes the objective")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:

@@ -1,5 +1,6 @@
 """The maximum over a dimension."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, rewriting
+from surrogates.known import at_hand
 from surrogates.ops.maximum import Maximum
 
 
@@ -85,12 +87,25 @@ def below_maximum(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def sparsemax(z: Tensor, dim: int) -> Tensor:
-    """The nearest point to z of the probability simplex, relu(z - t), t = (sum of the support - 1) / its size."""
-    level = z.detach().sort(dim=dim, descending=True).values.movedim(dim, -1)
-    size = torch.arange(1, level.shape[-1] + 1, dtype=z.dtype, device=z.device)
-    support = (1 + size * level > level.cumsum(-1)).sum(-1, keepdim=True)
-    lowest = level.gather(-1, support.clamp(min=1) - 1).movedim(-1, dim)
-    inside = z >= lowest
-    held = torch.where(inside, z, 0)
-    t = (held.sum(dim, keepdim=True) - 1) / inside.sum(dim, keepdim=True)
-    return torch.where(inside, held - t, 0).masked_fill(z.isnan().any(dim, keepdim=True), torch.nan)
+    """The nearest point to z of the probability simplex, relu(z - t) with the sum 1, for rows with the maximum 0."""
+    above = torch.relu(z - _threshold(z.detach(), dim))
+    inside = above.detach().sign()
+    return (above - (above.sum(dim, keepdim=True) - 1) / inside.sum(dim, keepdim=True)) * inside
+
+
+def _threshold(z: Tensor, dim: int) -> Tensor:
+    """t, to rounding: by Newton's steps from below, which end where no support shrinks, or from the sorted row."""
+    if not at_hand(z):
+        level = z.sort(dim=dim, descending=True).values.movedim(dim, -1)
+        size = torch.arange(1, level.shape[-1] + 1, dtype=z.dtype, device=z.device)
+        excess = level.cumsum(-1) - 1
+        support = (size * level > excess).sum(-1, keepdim=True).clamp(min=1)
+        return (excess.gather(-1, support - 1) / support).movedim(-1, dim)
+    t, fewest = z.new_tensor(-1.0), z.new_tensor(math.inf)
+    while True:
+        above = (z - t).relu_()
+        support = above.sign().sum(dim, keepdim=True)
+        t = t + (above.sum(dim, keepdim=True) - 1) / support
+        before, fewest = fewest, torch.minimum(fewest, support)
+        if torch.equal(before, fewest):
+            return t
