@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from surrogates.known import at_hand, dual, readable
-from surrogates.relaxed_order import softmax
+from surrogates.relaxed_order import small, softmax
 from surrogates.sort_laws import SoftSort
 
 REACH = 600.0  # T between the ends of a row
@@ -23,9 +23,11 @@ Ascending = tuple[Tensor, Tensor]  # rows in ascending order, and the order
 def within_reach(rows: Tensor, T: Tensor | float) -> Ascending | None:
     """The rows sorted, if the products below take them at this T; else None.
 
-    They do not take rows with NaN or infinite entries, nor a temperature with a derivative.
+    They do not take few numbers, NaN or infinite entries, nor a temperature with a derivative.
     """
     if rows.dtype != torch.float32 or not rows.numel() or not at_hand(rows) or dual(rows):
+        return None
+    if small(rows, rows.shape[-1] ** 2):
         return None
     temperature = readable(T)
     if temperature is None or (isinstance(T, Tensor) and (T.requires_grad or dual(T))):

@@ -18,6 +18,7 @@ from surrogates.core import without_autocast
 from surrogates.known import dual
 
 PIECE = 2**16  # numbers; a row with more is a piece by itself
+SMALL = 2**14  # numbers; so few cost less by the functions of torch, each with its own derivative
 
 
 class Law(Protocol):
@@ -37,6 +38,7 @@ class Law(Protocol):
 
     def by_rows_of_product(self, rows: Tensor, places: Tensor, weights: Tensor, left: Tensor, right: Tensor) -> Tensor:
         """The same for weights_ij sum_r left_ri right_rj by the logits: left (..., r, k), right (..., r, n)."""
+        return self.by_rows(rows, places, (left.mT @ right).mul_(weights))
 
 
 def softmax(logits: Tensor, out: Tensor | None = None) -> Tensor:
@@ -51,7 +53,7 @@ def softmax(logits: Tensor, out: Tensor | None = None) -> Tensor:
 
 def relaxed_weights(law: Law, rows: Tensor, places: Tensor, T: Tensor | float) -> Tensor:
     """P = softmax over j of the logits, (..., k, n)."""
-    if _by_torch(rows, T):
+    if _by_torch(law, rows, places, T):
         return softmax(law.logits(rows, places, T))
     weights: Tensor = _Weights.apply(rows, places, float(T), law)
     return weights
@@ -59,14 +61,21 @@ def relaxed_weights(law: Law, rows: Tensor, places: Tensor, T: Tensor | float) -
 
 def relaxed_product(law: Law, rows: Tensor, places: Tensor, T: Tensor | float, factor: Tensor | None = None) -> Tensor:
     """P x, (..., k), or factor P, (..., c, n), for constants (c, k)."""
-    if _by_torch(rows, T):
+    if _by_torch(law, rows, places, T):
         return _product(softmax(law.logits(rows, places, T)), rows, factor)
     product: Tensor = _Product.apply(rows, places, factor, float(T), law)
     return product
 
 
-def _by_torch(rows: Tensor, T: Tensor | float) -> bool:
-    return not rows.numel() or dual(rows) or (isinstance(T, Tensor) and (T.requires_grad or T.dim() > 0 or dual(T)))
+def small(rows: Tensor, numbers: int) -> bool:
+    """Whether rows with so many numbers each are few numbers together, that autocast would leave as they are."""
+    return rows.shape[:-1].numel() * numbers <= SMALL and not torch.is_autocast_enabled(rows.device.type)
+
+
+def _by_torch(law: Law, rows: Tensor, places: Tensor, T: Tensor | float) -> bool:
+    if not rows.numel() or small(rows, law.numbers(places.shape[-1], rows.shape[-1])) or dual(rows):
+        return True
+    return isinstance(T, Tensor) and (T.requires_grad or T.dim() > 0 or dual(T))
 
 
 class _Weights(torch.autograd.Function):

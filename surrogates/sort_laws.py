@@ -23,19 +23,11 @@ class SoftSort(Law):
         return k * n
 
     def logits(self, rows: Tensor, places: Tensor, T: Tensor | float) -> Tensor:
-        return self._differences(rows, places).abs_().div_(-T)
+        return (rows.gather(-1, places).unsqueeze(-1) - rows.unsqueeze(-2)).abs_().div_(-T)
 
     def by_rows(self, rows: Tensor, places: Tensor, slope: Tensor) -> Tensor:
-        slope.mul_(self._differences(rows, places).sign_())
+        slope.mul_((rows.gather(-1, places).unsqueeze(-1) - rows.unsqueeze(-2)).sign_())
         return slope.sum(-2).scatter_add_(-1, places, slope.sum(-1).neg_())
-
-    def by_rows_of_product(self, rows: Tensor, places: Tensor, weights: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        signed = self._differences(rows, places).sign_().mul_(weights)
-        by_value = (left * (right @ signed.mT)).sum(-2)
-        return (right * (left @ signed)).sum(-2).scatter_add_(-1, places, by_value.neg_())
-
-    def _differences(self, rows: Tensor, places: Tensor) -> Tensor:
-        return rows.gather(-1, places).unsqueeze(-1) - rows.unsqueeze(-2)
 
 
 class NeuralSort(Law):
@@ -43,8 +35,7 @@ class NeuralSort(Law):
 
     def places(self, rows: Tensor) -> Tensor:
         n = rows.shape[-1]
-        places = torch.arange(n, dtype=rows.dtype, device=rows.device)
-        return places.mul_(2).add_(1 - n).expand(rows.shape)
+        return torch.arange(1 - n, max(n, 1), 2, dtype=rows.dtype, device=rows.device).expand(rows.shape)
 
     def numbers(self, k: int, n: int) -> int:
         return n * n

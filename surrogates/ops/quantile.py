@@ -44,8 +44,8 @@ class Quantile(OrderStatistic):
             raise IndexError("a quantile of a row needs an entry in it, it has none")
         place = self.q * (n - 1)
         lower = min(math.floor(place), n - 1)
-        values = sort(to_last(x, self.dim), slice(lower, lower + 2))
-        return between(values[..., 0], values[..., -1], place - lower)
+        neighbours = sort(to_last(x, self.dim), slice(lower, lower + 2)).unbind(-1)
+        return between(neighbours[0], neighbours[-1], place - lower)
 
 
 def between(a: Tensor, b: Tensor, w: float) -> Tensor:
