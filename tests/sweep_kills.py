@@ -118,3 +118,4 @@ def assert_kills_change_nothing(tmp_path: Path, own: tuple[str, ...], kills: int
     killed.end()
     assert done.items() <= killed.done().items(), seed
     killed.assert_same_runs(whole)
+    assert not list((killed.folder / "runs/one").glob(".command-*"))
