@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -35,18 +35,15 @@ def graft(value: Tensor, carrier: Tensor) -> Tensor:
     return _apply_graft(owned, carrier)
 
 
-@contextmanager
-def only_slopes(*x: Tensor, T: Tensor | float | None) -> Iterator[None]:
+def only_slopes(*x: Tensor, T: Tensor | float | None) -> AbstractContextManager[None]:
     """A block whose result is a carrier of which `graft` reads the slope, and of its value only where it is infinite.
 
     Curves in it, which must enter the result linearly (`Op.linear_in_curves`), leave their values out. Not where T has
     a derivative itself, nor in forward mode, nor under torch.compile, where what is not used is not computed.
     """
     if torch.compiler.is_compiling() or dual(*x) or (isinstance(T, Tensor) and (T.requires_grad or dual(T))):
-        yield
-        return
-    with _only_slopes.holding(True):
-        yield
+        return nullcontext()
+    return _only_slopes.holding(True)
 
 
 def slopes_only() -> bool:

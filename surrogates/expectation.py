@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from surrogates.carriers import applier, slopes_only
 from surrogates.kernels import Kernel, Logistic, Normal
-from surrogates.known import readable
+from surrogates.known import at_hand, readable
 
 CHUNK = 2**16  # numbers
 Curve = Callable[[Tensor, Tensor], Tensor]
@@ -28,8 +28,9 @@ def unbounded_stairs(x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
     Near 0 a window of neighbouring steps is exact; at larger T its Fourier series is (Poisson summation). For float32
     both are within 1e-6 where they meet. Compact kernels have a closed form instead of a series.
     """
-    value = partial(_one_of, partial(_near_value, kernel), partial(_far_value, kernel), kernel, readable(T))
-    slope = partial(_one_of, partial(_near_slope, kernel), partial(_far_slope, kernel), kernel, readable(T))
+    read = readable(T)
+    value = partial(_one_of, partial(_near_value, kernel), partial(_far_value, kernel, read), kernel, read)
+    slope = partial(_one_of, partial(_near_slope, kernel), partial(_far_slope, kernel, read), kernel, read)
     return evaluate(x, T, value, slope)
 
 
@@ -154,13 +155,13 @@ def _near_value(kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
     return n + near
 
 
-def _far_value(kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
+def _far_value(kernel: Kernel, read: float | None, x: Tensor, T: Tensor) -> Tensor:
     n, r = _split(x)
     if kernel.boxes:
         ripple = _box_ripple(kernel.boxes, r, T)
     else:
-        sines = _weights(kernel, T, _window(kernel, x.dtype)[2], _SINES) / math.pi
-        ripple = torch.sin(2 * math.pi * r) * _polynomial(sines, torch.cos(2 * math.pi * r))
+        sines = _polynomial(_weights(kernel, read, x, T, slope=False), torch.cos(2 * math.pi * r))
+        ripple = torch.sin(2 * math.pi * r) * sines
     return n + (r + (ripple + 0.5))
 
 
@@ -172,12 +173,11 @@ def _near_slope(kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
     return near / T
 
 
-def _far_slope(kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
+def _far_slope(kernel: Kernel, read: float | None, x: Tensor, T: Tensor) -> Tensor:
     r = _split(x)[1]
     if kernel.boxes:
         return 1 + _box_ripple_slope(kernel.boxes, r, T)
-    cosines = _weights(kernel, T, _window(kernel, x.dtype)[2], _COSINES)
-    return _polynomial(cosines, torch.cos(2 * math.pi * r))
+    return _polynomial(_weights(kernel, read, x, T, slope=True), torch.cos(2 * math.pi * r))
 
 
 _WINDOWS = {  # float32, float64: steps summed to each side, largest T at which that is exact, harmonics needed above
@@ -202,24 +202,38 @@ def _chebyshev(first: list[float], second: list[float], count: int) -> list[list
 
 
 _SINES = [
-    [a / n for a in row] for n, row in enumerate(_chebyshev([1.0], [0.0, 2.0], 8), start=1)
-]  # sin(n t) / sin(t) / n
+    [a / (n * math.pi) for a in row] for n, row in enumerate(_chebyshev([1.0], [0.0, 2.0], 8), start=1)
+]  # sin(n t) / sin(t) / (n pi)
 _COSINES = [[2 * a for a in row] for row in _chebyshev([1.0], [0.0, 1.0], 9)]  # 2 cos(n t)
 _COSINES[0][0] = 1.0
 
 
-def _weights(kernel: Kernel, T: Tensor, harmonics: int, table: list[list[float]]) -> Tensor:
-    """Powers of cos(t) in sum_n phi(2 pi n T) p_n(t), p_n a row of the table; row 0 of the cosines is n = 0."""
-    constant = table is _COSINES
-    n = torch.arange(0 if constant else 1, harmonics + 1, dtype=T.dtype, device=T.device)
+def _weights(kernel: Kernel, read: float | None, x: Tensor, T: Tensor, slope: bool) -> tuple[Tensor, ...]:
+    """Coefficients of the powers of cos(t) in the series of the value, or of its slope; for x, which has T's dtype."""
+    harmonics = _window(kernel, x.dtype)[2]
+    if read is not None and at_hand(x):
+        return _kept_weights(kernel, read, x.dtype, harmonics, slope)
+    return _series(kernel, T, harmonics, slope)
+
+
+@lru_cache(maxsize=256)
+def _kept_weights(kernel: Kernel, T: float, dtype: torch.dtype, harmonics: int, slope: bool) -> tuple[Tensor, ...]:
+    with torch.inference_mode(False):
+        return _series(kernel, torch.tensor(T, dtype=dtype, device="cpu"), harmonics, slope)
+
+
+def _series(kernel: Kernel, T: Tensor, harmonics: int, slope: bool) -> tuple[Tensor, ...]:
+    """sum_n phi(2 pi n T) p_n, p_n a row of the table; row 0 of the cosines is n = 0."""
+    table = _COSINES if slope else _SINES
+    n = torch.arange(0 if slope else 1, harmonics + 1, dtype=T.dtype, device=T.device)
     phi = kernel.characteristic((2 * math.pi) * n * T)
     rows = torch.tensor([row[: len(n)] for row in table[: len(n)]], dtype=T.dtype, device=T.device)
-    return (phi.unsqueeze(-1) * rows).sum(0)
+    return (phi.unsqueeze(-1) * rows).sum(0).unbind(0)
 
 
-def _polynomial(coefficients: Tensor, c: Tensor) -> Tensor:
+def _polynomial(coefficients: tuple[Tensor, ...], c: Tensor) -> Tensor:
     """Horner's rule, lowest power first, one kernel a power."""
-    *rest, total = coefficients.unbind(0)
+    *rest, total = coefficients
     for coefficient in reversed(rest):
         total = torch.addcmul(coefficient, total, c)
     return total

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
+from torch.nn import Parameter
 
 
 def known_finite(*tensors: Tensor) -> bool:
@@ -41,6 +42,6 @@ def dual(*tensors: Tensor) -> bool:
 
 
 def at_hand(tensor: Tensor) -> bool:
-    """Whether its numbers can be read without breaking a graph or waiting for a GPU."""
+    """Whether its numbers can be read without breaking a graph or waiting for a GPU; a subclass may have none."""
     traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-    return not traced and tensor.device.type == "cpu"
+    return not traced and tensor.device.type == "cpu" and type(tensor) in (Tensor, Parameter)

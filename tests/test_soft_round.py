@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from products import FULL, HALF
+from products import FULL, HALF, gradients
 from surrogates import EmptyCell
 from surrogates.ops.max import Max
 from surrogates.ops.round import Round
@@ -87,3 +87,13 @@ def test_a_form_that_is_not_there_is_an_empty_cell(strategy, words: str) -> None
         strategy.check(Round())
     with pytest.raises(EmptyCell, match="Max"):
         Smooth(form="tanh").check(Max())
+
+
+def test_what_is_kept_for_a_temperature_serves_training_after_inference() -> None:
+    """The first call at a temperature, in inference mode, and a later one with derivatives."""
+    x, T = torch.linspace(-2, 2, 9), 0.4321
+    with torch.inference_mode():
+        first = Smooth()(Round(), x, T=T)
+    (slope,) = gradients(lambda x: Smooth()(Round(), x, T=T), [x])
+    assert torch.equal(Smooth()(Round(), x, T=T), first)
+    assert torch.equal(slope, gradients(lambda x: Smooth()(Round(), x, T=torch.tensor(T)), [x])[0])
