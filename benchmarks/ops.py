@@ -3,8 +3,8 @@
 - every elementwise op under `ste` against a minimal `autograd.Function` with the same value and derivative;
 - every elementwise op's smooth reading against `torch.tanh`;
 - every form of SoftSort's kind, on `side` rows of n = `side` numbers, against the softmax of the (side, n, n) tensor
-  that it needs, its logits given: there the n x n work decides, and this is what the bound of 1.5 is about. A second
-  row has one row of n numbers, whose 0.1 ms of softmax is about what the calls around it cost;
+  in its formula, logits given: there the n x n work decides, where it is done, and this is what the bound of 1.5 is
+  about. A second row has one row of n numbers, whose 0.1 ms of softmax is about what the calls around it cost;
 - bytes kept for backward.
 
 Usage: python benchmarks/ops.py [--threads 2] [--size 1000000] [--side 256] [--pairs 25] [--only floor] [--part ste]
