@@ -63,3 +63,9 @@ def test_a_search_that_cannot_be(tmp_path, capsys):
     assert "optimizer.rate" in capsys.readouterr().err
     assert made(tmp_path / "b", "optimizer.lr=abc", trials=1) == 1
     assert "optimizer.lr must be float" in capsys.readouterr().out
+    assert made(tmp_path / "c", "optimizer.lr=0.1,0.1", trials=1) == 0
+    (result,) = (tmp_path / "c").rglob("result.json")
+    result.write_text("{")
+    capsys.readouterr()
+    assert made(tmp_path / "c", "optimizer.lr=0.1,0.1", trials=2) == 2
+    assert capsys.readouterr().err.startswith(f"error: {result} is not valid JSON")
