@@ -47,7 +47,8 @@ class StraightThrough(Tempered):
             raise ValueError(f"power must be at least 1 and finite, got {self.power}")
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
-        with only_slopes(*x, T=T) if op.linear_in_curves else nullcontext():
+        curved = op.linear_in_curves and self.uses(op)  # a carrier without a temperature has no curves
+        with only_slopes(*x, T=T) if curved else nullcontext():
             carrier = self.relaxed(op, *x, T=T, noise=noise)
         return graft(op.hard(*detached(x)), carrier)
 
