@@ -15,8 +15,9 @@ from experiments.optimizers.adam import Adam
 from experiments.optimizers.adamw import AdamW
 from experiments.optimizers.optimizer import Optimizer
 from experiments.optimizers.sgd import SGD
+from experiments.stacked import cross_entropy
 from experiments.stacked.batches import StackedBatches
-from experiments.stacked.compiled import cross_entropy_and_gradient
+from experiments.stacked.cross_entropy import CrossEntropy
 from experiments.stacked.layers import stack
 from experiments.stacked.optimizers import groups
 from experiments.stacked.together import THREADS, together
@@ -65,11 +66,15 @@ def test_file_work_goes_through_all_items_in_order_and_says_what_fails() -> None
 def test_the_loss_and_its_derivative_are_torchs() -> None:
     torch.manual_seed(0)
     logits, y = 5 * torch.randn(6, 4, dtype=torch.float64), torch.tensor([0, 3, 1, 1, 2, 0])
-    losses, gradient = cross_entropy_and_gradient(logits, y, 2)
     leaf = logits.requires_grad_()
     expected = F.cross_entropy(leaf, y, reduction="none").view(2, -1).mean(1)
-    torch.testing.assert_close(losses, expected)
-    torch.testing.assert_close(gradient, torch.autograd.grad(expected.sum(), leaf)[0])
+    gradient = torch.autograd.grad(expected.sum(), leaf)[0]
+    total, losses = CrossEntropy.apply(leaf, y, 2)
+    traced = cross_entropy.traced(leaf, y, 2)
+    for ours in (losses, traced):
+        torch.testing.assert_close(ours, expected)
+    torch.testing.assert_close(torch.autograd.grad(total, leaf)[0], gradient)
+    torch.testing.assert_close(torch.autograd.grad(traced.sum(), leaf)[0], gradient)
 
 
 @pytest.mark.parametrize("strategy", ["dither", "perturbed"])  # noise by sample; by draw and sample

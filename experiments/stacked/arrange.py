@@ -1,4 +1,6 @@
-"""Which jobs train together, and by which engine: decided from their configurations alone, so that resuming agrees.
+"""Which jobs train together, and by which engine: decided from their configurations, and from what is compiled.
+
+A sweep that is resumed keeps the engines that its manifest lists.
 
 The estimate counts a training step's fixed cost, which a stack pays once instead of once a run, and its arithmetic,
 which it does not save. Milliseconds on one core of a 2026 server, of which only the ratios matter;
@@ -18,6 +20,7 @@ from torch import nn
 from experiments.build import build_model
 from experiments.config import NOT_HASHED, STACKABLE, Choices, ConfigError, choose, config_hash
 from experiments.identity import Identifier, Identity
+from experiments.stacked.code_cache import is_warm
 from experiments.stacked.compiled import obstacle as compiled_obstacle
 from experiments.stacked.obstacles import obstacle
 from experiments.stacked.restored import Places, restored
@@ -79,7 +82,8 @@ def arrange(
     seated = {job for unit in kept for job in unit.jobs}
     groups = _groups({job: found for job, found in identified.items() if job not in seated})
     share = max(1, math.ceil(workers / max(1, len(groups))))
-    fresh = [unit for jobs in groups for unit in _units(jobs, choose(configs[jobs[0]]), share)]
+    plains = {job: found.plain for job, found in identified.items()}
+    fresh = [unit for jobs in groups for unit in _units(jobs, plains, choose(configs[jobs[0]]), share)]
     stacks += [Stack(unit.engine, tuple(map(hashes.__getitem__, unit.jobs))) for unit in fresh if unit.is_stack]
     units = [*(Unit((job,), "single", why) for job, why in alone.items()), *kept, *fresh]
     return sorted(units, key=lambda unit: -unit.milliseconds)
@@ -125,18 +129,18 @@ def _as_before(stack: Stack, places: Places, configs: Sequence[DictConfig], stac
     return Unit(places, engine, reason, _cost(choices, together, engine))
 
 
-def _units(jobs: list[int], choices: Choices, share: int) -> list[Unit]:
+def _units(jobs: list[int], plains: Mapping[int, dict[str, Any]], choices: Choices, share: int) -> list[Unit]:
     step = _milliseconds(choices)
     steps, forced = choices.settings.max_steps, choices.settings.engine
     parts = _parts(len(jobs), share, forced)
     size = math.ceil(len(jobs) / parts)
+    chunks = [tuple(jobs[start : start + size]) for start in range(0, len(jobs), size)]
     together = STACK + size * (PASSES * step + ROW)
     gain = size * (SINGLE + step) / together
-    engine, reason = _engine(choices, size, gain, together)
+    engine, reason = _engine(choices, [[plains[job] for job in chunk] for chunk in chunks], gain, together)
     if engine == "single":
         return [Unit((job,), engine, reason, steps * (SINGLE + step)) for job in jobs]
     cost = _cost(choices, together, engine)
-    chunks = [tuple(jobs[start : start + size]) for start in range(0, len(jobs), size)]
     return [Unit(chunk, engine, reason, cost) for chunk in chunks]
 
 
@@ -149,9 +153,11 @@ def _parts(count: int, share: int, forced: str) -> int:
     return max(for_workers, math.ceil(count / LARGEST))
 
 
-def _engine(choices: Choices, size: int, gain: float, together: float) -> tuple[Engine, str]:
-    """The engine, and the reason for it."""
-    settings = choices.settings
+def _engine(
+    choices: Choices, chunks: Sequence[Sequence[dict[str, Any]]], gain: float, together: float
+) -> tuple[Engine, str]:
+    """The engine for stacks of these configurations, and the reason for it."""
+    settings, size = choices.settings, len(chunks[0])
     forced = settings.engine
     if forced == "single":
         return "single", "engine=single"
@@ -166,6 +172,8 @@ def _engine(choices: Choices, size: int, gain: float, together: float) -> tuple[
         return "single", f"{size} as one stack would be only about {gain:.1f} x as fast"
     saved = settings.max_steps * together * (1 - COMPILED)
     words = f"{size} as one stack, about {gain:.0f} x as fast as one by one"
+    if all(map(is_warm, chunks)):
+        return "compiled", f"{words}, and compiled, which it was before"
     if saved > COMPILING and not compiled_obstacle(build_model(choices)):
         return "compiled", f"{words}, and compiled, since {settings.max_steps} steps repay that"
     return "stacked", words

@@ -1,43 +1,28 @@
 """A stack's training step as one compiled function: forward, backward, clipping and optimizer in one graph.
 
 The gradient is taken inside (torch.func.grad), so that the compiler fuses across forward and backward; two graphs, as
-autograd would have them, hand each other masks that are slow to write. Compiled code is kept on disk between sweeps by
-torch itself (TORCHINDUCTOR_CACHE_DIR).
+autograd would have them, hand each other masks that are slow to write.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.func import functional_call, grad
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from experiments.parameter_names import readable
+from experiments.stacked import cross_entropy
+from experiments.stacked.code_cache import Code, kept
+from experiments.stacked.layers import Asked, StackedHardLayer, stack, taking
 from experiments.stacked.optimizers import Number, StackedOptimizer
+from surrogates import HardLayer, hard_layers
 
 State = dict[str, Tensor]
-
-
-def cross_entropy(logits: Tensor, y: Tensor, replicas: int) -> Tensor:
-    """log sum_j exp(l_j) - l_y, the mean over each replica's samples (R,); torch's takes 3 x as long for 10 classes."""
-    shifted = logits - logits.detach().amax(1, keepdim=True)
-    losses = shifted.exp().sum(1).log() - shifted.gather(1, y.unsqueeze(1)).squeeze(1)
-    return losses.view(replicas, -1).mean(1)
-
-
-@torch.no_grad()
-def cross_entropy_and_gradient(logits: Tensor, y: Tensor, replicas: int) -> tuple[Tensor, Tensor]:
-    """The same losses, and the derivative of their sum by the logits, (softmax - one-hot) / B, without a graph."""
-    shifted = logits - logits.amax(1, keepdim=True)
-    right = y.unsqueeze(1)
-    chosen = shifted.gather(1, right).squeeze(1)
-    powers = shifted.exp_()
-    total = powers.sum(1, keepdim=True)
-    losses = (total.squeeze(1).log() - chosen).view(replicas, -1).mean(1)
-    share = replicas / len(y)
-    gradient = powers.mul_(share / total).scatter_add_(1, right, powers.new_full((), -share).expand_as(right))
-    return losses, gradient
 
 
 def clip_factor(norms: Tensor, limit: float) -> tuple[Tensor, Tensor]:
@@ -50,60 +35,149 @@ def clip_factor(norms: Tensor, limit: float) -> tuple[Tensor, Tensor]:
     return (limit / (norm + 1e-6)).clamp(max=1.0), (norm > limit).float()
 
 
-class CompiledStep:
-    """`step(x, y, rates)` advances a stack's parameters and its optimizer's state in place.
+class Conduct(NamedTuple):
+    """What the hard layers of a stack do in a step, on which its graph depends.
 
-    `reached` are the parameters that receive gradients, by their logged names. It neither draws noise nor changes
-    buffers; `obstacle` says why a model cannot have one.
+    `phases` has for each what its strategy has turned into and whether one T is all replicas' own, `asked` the noise.
+    """
+
+    phases: tuple[tuple[str, bool], ...]
+    asked: tuple[tuple[Asked, ...], ...]
+
+    @classmethod
+    def of(cls, layers: Sequence[HardLayer]) -> Conduct:
+        """In the forward pass that was the last."""
+        return cls(_phases(layers), tuple(layer.asked for layer in layers if isinstance(layer, StackedHardLayer)))
+
+    def stands(self, layers: Sequence[HardLayer]) -> bool:
+        """Whether the layers still do the same."""
+        return self.phases == _phases(layers)
+
+
+def _phases(layers: Sequence[HardLayer]) -> tuple[tuple[str, bool], ...]:
+    return tuple((type(layer.acting).__name__, getattr(layer, "one_temperature", False)) for layer in layers)
+
+
+class CompiledStep:
+    """`step(x, y, rates, conduct)` advances a stack's parameters and its optimizer's state in place.
+
+    `reached` are the parameters that receive gradients, by their logged names; the optimizer has a state of each.
+    `conduct` is that of a step of as many samples that was taken without; noise is drawn beforehand, as was asked for
+    then. It does not change buffers; `obstacle` says why a model cannot have one. `folder` holds the code of such
+    steps, see `code_cache`.
     """
 
     def __init__(
-        self, model: nn.Module, optimizer: StackedOptimizer, reached: set[str], clip_norm: float | None, replicas: int
+        self,
+        model: nn.Module,
+        optimizer: StackedOptimizer,
+        reached: set[str],
+        clip_norm: float | None,
+        replicas: int,
+        folder: Path,
     ) -> None:
-        self.model, self.optimizer, self.clip_norm, self.replicas = model, optimizer, clip_norm, replicas
+        self.model, self.optimizer, self.clip_norm = model, optimizer, clip_norm
+        self.replicas, self.folder = replicas, folder
         everything = {**dict(model.named_parameters()), **dict(model.named_buffers())}
         self.trained = {name: tensor.detach() for name, tensor in everything.items() if readable(name) in reached}
         self.fixed = {name: tensor.detach() for name, tensor in everything.items() if name not in self.trained}
         self.states = {name: optimizer.state.get(readable(name), {}) for name in self.trained}
-        self._compiled: Any = torch.compile(self._step, fullgraph=True, dynamic=False)
+        self.layers = [layer for layer in hard_layers(model).values() if isinstance(layer, StackedHardLayer)]
+        self._codes: dict[Any, Code] = {}
+        self._numbers: dict[str, tuple[Number, Tensor]] = {}
 
-    def __call__(self, x: Tensor, y: Tensor, rates: list[float]) -> tuple[Tensor, Tensor | None]:
+    def __call__(self, x: Tensor, y: Tensor, rates: list[float], conduct: Conduct) -> tuple[Tensor, Tensor | None]:
         """The losses (R,), and whose gradients were clipped (R,) if any can be."""
-        numbers = {key: self._tensor(value) for key, value in self.optimizer.numbers(rates).items()}
-        done: tuple[Tensor, Tensor | None] = self._compiled(self.trained, self.fixed, self.states, x, y, numbers)
-        return done
+        numbers = {key: self._tensor(key, value) for key, value in self.optimizer.numbers(rates).items()}
+        noise = [layer.draw_ahead(asked) for layer, asked in zip(self.layers, conduct.asked, strict=True)]
+        given = [self.trained, self.fixed, self.states, x, y, numbers, noise]
+        inputs = list(leaves(given))
+        key = (x.shape, conduct)
+        if key not in self._codes:
+            facts = [conduct.phases, self.clip_norm is not None, described(given)]
+            self._codes[key] = kept(self.folder, facts, lambda: self._trace(given), inputs)
+        losses, *clipped = self._codes[key](inputs)
+        return losses, clipped[0] if clipped else None
 
-    def _tensor(self, value: Number) -> Tensor:
-        return value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
+    def _tensor(self, key: str, value: Number) -> Tensor:
+        if isinstance(value, Tensor):
+            return value
+        if key not in self._numbers or self._numbers[key][0] != value:
+            self._numbers[key] = value, torch.tensor(value, dtype=torch.float64)
+        return self._numbers[key][1]
+
+    def _trace(self, given: list[Any]) -> fx.GraphModule:
+        """The step as a graph over its inputs."""
+
+        def step(*inputs: Tensor) -> list[Tensor]:
+            return self._step(*refilled(given, iter(inputs)))
+
+        graph: fx.GraphModule = make_fx(step, tracing_mode="fake")(*leaves(given))
+        return graph
 
     def _step(
-        self, trained: State, fixed: State, states: dict[str, State], x: Tensor, y: Tensor, numbers: State
-    ) -> tuple[Tensor, Tensor | None]:
+        self,
+        trained: State,
+        fixed: State,
+        states: dict[str, State],
+        x: Tensor,
+        y: Tensor,
+        numbers: State,
+        noise: list[list[Tensor]],
+    ) -> list[Tensor]:
         def loss(trained: State) -> tuple[Tensor, Tensor]:
-            losses = cross_entropy(functional_call(self.model, {**trained, **fixed}, (x,)), y, self.replicas)
+            with taking(self.layers, noise):
+                logits = functional_call(self.model, {**trained, **fixed}, (x,))
+            losses = cross_entropy.traced(logits, y, self.replicas)
             return losses.sum(), losses
 
         gradients, losses = grad(loss, has_aux=True)(trained)
-        clipped = None
+        clipped = []
         if self.clip_norm is not None:
             rows = [g.reshape(self.replicas, -1).to(torch.float64) for g in gradients.values()]
-            factor, clipped = clip_factor(torch.stack([(row * row).sum(1).sqrt() for row in rows]), self.clip_norm)
+            factor, whose = clip_factor(torch.stack([(row * row).sum(1).sqrt() for row in rows]), self.clip_norm)
             gradients = {
                 name: g * factor.to(g.dtype).view(-1, *(1 for _ in g.shape[1:])) for name, g in gradients.items()
             }
+            clipped = [whose]
         for name, gradient in gradients.items():
             self.optimizer.update(trained[name], gradient, states[name], numbers)
-        return losses, clipped
+        return [losses, *clipped]
+
+
+def leaves(tree: Any) -> Iterator[Tensor]:
+    """The tensors of nested dicts and lists, in order."""
+    if isinstance(tree, Tensor):
+        yield tree
+    else:
+        for part in tree.values() if isinstance(tree, dict) else tree:
+            yield from leaves(part)
+
+
+def refilled(tree: Any, tensors: Iterator[Tensor]) -> Any:
+    """The same nested dicts and lists with other tensors."""
+    if isinstance(tree, Tensor):
+        return next(tensors)
+    if isinstance(tree, dict):
+        return {key: refilled(part, tensors) for key, part in tree.items()}
+    return [refilled(part, tensors) for part in tree]
+
+
+def described(tree: Any) -> Any:
+    """The names, types, shapes and strides of tensors in nested dicts and lists."""
+    if isinstance(tree, Tensor):
+        return [str(tree.dtype), list(tree.shape), list(tree.stride())]
+    if isinstance(tree, dict):
+        return {key: described(part) for key, part in tree.items()}
+    return [described(part) for part in tree]
 
 
 def obstacle(model: nn.Module) -> str | None:
-    """Why the training step of a stack cannot be compiled, None if nothing is known."""
-    from surrogates import hard_layers
-
-    layers = hard_layers(model).values()
-    if any(layer.strategy.noisy(layer.op) for layer in layers):
-        return "its noise is drawn outside of a graph"
-    own = sum(layer.temperature is not None for layer in layers)
-    if len(list(model.buffers())) > own:
+    """Why the training step of a stack of such models cannot be compiled, None if nothing is known."""
+    buffers = sum(1 for _ in model.buffers())
+    layers = hard_layers(stack([model])).values()
+    if any(layer.strategy.noisy(layer.op) and not isinstance(layer, StackedHardLayer) for layer in layers):
+        return "its noise is drawn within a layer that has weights"
+    if buffers > sum(layer.temperature is not None for layer in layers):
         return "it changes buffers (batch norm) in training"
     return None

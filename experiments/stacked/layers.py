@@ -6,8 +6,9 @@ one replica after those of another, so that whatever treats samples one by one n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -35,41 +36,79 @@ class StackedLinear(nn.Linear):
         return torch.baddbmm(self.bias.unsqueeze(1), *product).flatten(0, 1)
 
 
+class Asked(NamedTuple):
+    """Noise that an application of a layer takes, of one replica's samples."""
+
+    dtype: torch.dtype
+    device: torch.device
+    shape: tuple[int, ...]
+
+
 class StackedHardLayer(HardLayer):
     """A hard layer without parameters: folded as it is, or under vmap where replicas have their own T.
 
     `temperature` is (R,), `strategies` holds each replica's own, or one that all have; `noise_key` begins with the
-    seeds, int64 (R,).
+    seeds, int64 (R,). `asked` is the noise that the last forward pass took; the next one takes `given` if it is there.
     """
 
     strategies: list[Strategy]
     one_temperature: bool = True
+    asked: tuple[Asked, ...] = ()
+    given: Iterator[Tensor] | None = None
 
     def forward(self, *x: Tensor) -> Tensor:
         """The op on folded inputs."""
         if self.mode == "hard":
             return super().forward(*x)
-        if not self.one_temperature:
-            return _vmapped(self, self._alone, x)
-        T = None if self.temperature is None else self.temperature[0]
-        return self.acting(self.op, *x, T=T, noise=self._noise(x))
+        noise = self._noise(x)
+        if self.one_temperature:
+            T = None if self.temperature is None else self.temperature[0]
+            return self.acting(self.op, *x, T=T, noise=None if noise is None else self._folded(noise, x))
+
+        def alone(T: Tensor, noise: Tensor | None, *x: Tensor) -> Tensor:
+            return self.acting(self.op, *x, T=T, noise=noise)
+
+        assert self.temperature is not None
+        own = (unfold(tensor, len(self.temperature)) for tensor in x)
+        dims = (0, None if noise is None else 0, *(0 for _ in x))
+        output: Tensor = vmap(alone, dims)(self.temperature, noise, *own)
+        return output.flatten(0, 1)
 
     def _noise(self, x: tuple[Tensor, ...]) -> Tensor | None:
-        """Folded, each replica's own; under vmap that of one."""
-        seeds, *rest = self.noise_key
-        if not isinstance(seeds, Tensor) or seeds.dim() == 0 or not self.acting.noisy(self.op):
-            return super()._noise(x)
-        own = [unfold(tensor, len(seeds))[0] for tensor in x]
-        shape, folded = self.acting.noise_shape(self.op, *own), self.acting.noise_shape(self.op, *x)
+        """Each replica's own, (R, *shape)."""
+        if not self.acting.noisy(self.op):
+            self.asked = ()
+            return None
+        if self.given is not None:
+            return next(self.given)
+        own = [unfold(tensor, len(self._seeds))[0] for tensor in x]
+        shape = self.acting.noise_shape(self.op, *own)
         assert shape is not None
-        assert folded is not None
+        self.asked = (*self.asked[: self.draws], Asked(own[0].dtype, own[0].device, tuple(shape)))
         self.draws += 1
-        drawn = uniforms_of_seeds(own[0], seeds.tolist(), (*rest, self.draws), shape)
-        samples = next((axis for axis, sizes in enumerate(zip(shape, folded, strict=True)) if len(set(sizes)) > 1), 0)
-        return drawn.flatten(0, 1) if samples == 0 else torch.cat(drawn.unbind(), samples)
+        return self._draw(self.asked[-1], self.draws)
 
-    def _alone(self, state: dict[str, Tensor], *x: Tensor) -> Tensor:
-        return self.acting(self.op, *x, T=state.get("temperature"), noise=self._noise(x))
+    def draw_ahead(self, asked: Sequence[Asked]) -> list[Tensor]:
+        """The noise that a forward pass will ask for."""
+        return [self._draw(one, draw) for draw, one in enumerate(asked, 1)]
+
+    def _draw(self, asked: Asked, draw: int) -> Tensor:
+        like = torch.empty(0, dtype=asked.dtype, device=asked.device)
+        return uniforms_of_seeds(like, self._seeds.tolist(), (*self.noise_key[1:], draw), asked.shape)
+
+    @property
+    def _seeds(self) -> Tensor:
+        seeds = self.noise_key[0]
+        assert isinstance(seeds, Tensor)
+        return seeds
+
+    def _folded(self, noise: Tensor, x: tuple[Tensor, ...]) -> Tensor:
+        """The noise of all samples, which may stand behind axes of its own."""
+        shape = self.acting.noise_shape(self.op, *x)
+        assert shape is not None
+        axes = enumerate(zip(noise.shape[1:], shape, strict=True))
+        samples = next((axis for axis, sizes in axes if len(set(sizes)) > 1), 0)
+        return noise.flatten(0, 1) if samples == 0 else torch.cat(noise.unbind(), samples)
 
     def anneal(self, progress: float, epoch: float | None = None) -> None:
         """Writes each replica's scheduled temperature."""
@@ -84,6 +123,18 @@ class VmappedHardLayer(HardLayer):
     def anneal(self, progress: float, epoch: float | None = None) -> None:
         """Writes each replica's scheduled temperature."""
         anneal(self, progress, epoch)
+
+
+@contextmanager
+def taking(layers: Sequence[StackedHardLayer], noise: Sequence[Sequence[Tensor]]) -> Iterator[None]:
+    """The layers take the noise that is given for each instead of drawing it."""
+    for layer, own in zip(layers, noise, strict=True):
+        layer.given = iter(own)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.given = None
 
 
 def anneal(layer: Any, progress: float, epoch: float | None) -> None:

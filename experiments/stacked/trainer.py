@@ -18,7 +18,9 @@ from experiments.layer_probe import LayerProbe, Reading, by_tag
 from experiments.nonfinite import diagnosis, is_sound
 from experiments.parameter_names import trained
 from experiments.stacked.batches import StackedBatches
-from experiments.stacked.compiled import CompiledStep, clip_factor, cross_entropy_and_gradient
+from experiments.stacked.code_cache import steps_of
+from experiments.stacked.compiled import CompiledStep, Conduct, clip_factor
+from experiments.stacked.cross_entropy import CrossEntropy
 from experiments.stacked.interval import StackedInterval
 from experiments.stacked.layers import changes, stack
 from experiments.stacked.optimizers import KINDS, StackedOptimizer
@@ -34,13 +36,15 @@ class StackedTrainer:
 
     The models are at their first weights; `template` is a copy of one, in which a single replica can be looked at.
     `faults` says what was first not finite in a replica, `diverged` which are out for that; their numbers touch no
-    other's, so they stay in the stack. With `compiles` full batches between logged steps go through `CompiledStep`.
+    other's, so they stay in the stack. With `compiles` full batches between logged steps go through `CompiledStep`,
+    once a step like them has been taken without.
     """
 
     def __init__(
         self, models: Sequence[nn.Module], choices: Sequence[Choices], data: Dataset, compiles: bool = False
     ) -> None:
         settings = [own.settings for own in choices]
+        self.plains = [own.plain for own in choices]
         self.settings, self.seeds, self.data = settings[0], [own.seed for own in settings], data
         self.replicas = len(models)
         self.batches = StackedBatches([training_batches(own, data) for own in settings])
@@ -54,12 +58,14 @@ class StackedTrainer:
         self.clip_norm = policies[0].clip_norm
         self.records = [GradientRecord.of(self.template) for _ in models]
         self.probe = LayerProbe(self.model, self.replicas)
-        self.noisy = any(layer.strategy.noisy(layer.op) for layer in self.probe.layers.values())
+        self.layers = list(self.probe.layers.values())
+        self.noisy = any(layer.strategy.noisy(layer.op) for layer in self.layers)
         self.anneals = changes(self.model)
         self.key = torch.tensor(self.seeds)
         self.interval = StackedInterval(self.settings.device, self.replicas)
         self.compiles = compiles
         self._compiled: CompiledStep | None = None
+        self._conduct: Conduct | None = None  # in the last step of a full batch that was not compiled
         self.step = 0
         self.faults: dict[int, str] = {}
 
@@ -67,24 +73,31 @@ class StackedTrainer:
         """One optimizer step of all; what is logged at it by replica, or None. Adds to `faults`."""
         self.step += 1
         if self.anneals:
-            anneal(self.model, *shares_done(self.step, self.settings, self.batches.first))
+            shares = shares_done(self.step, self.settings, self.batches.first)
+            for layer in self.layers:
+                layer.anneal(*shares)
         if self.noisy:
             key_noise(self.model, self.key, self.step)
         rates = self.optimizer.rates(self.step - 1, self.settings.max_steps)
         x, y = self.batch(self.step)
         logs = self.step % self.settings.log_every == 0 or self.step in (1, self.settings.max_steps)
-        if self.compiles and not logs and len(y) == self.replicas * self.settings.batch_size:
-            self._advance_compiled(x, y, rates)
+        conduct = self._conduct
+        if self.compiles and not logs and self._is_full(y) and conduct is not None and conduct.stands(self.layers):
+            self._advance_compiled(x, y, rates, conduct)
             return None
         norms, readings = self._advance_eagerly(x, y, rates, logs)
         return self._measure(norms, readings, rates, x) if logs else None
 
-    def _advance_compiled(self, x: Tensor, y: Tensor, rates: list[float]) -> None:
+    def _is_full(self, y: Tensor) -> bool:
+        return len(y) == self.replicas * self.settings.batch_size
+
+    def _advance_compiled(self, x: Tensor, y: Tensor, rates: list[float], conduct: Conduct) -> None:
         if self._compiled is None:
             reached = set(self.parameters) - self.records[0].missing
-            self._compiled = CompiledStep(self.model, self.optimizer, reached, self.clip_norm, self.replicas)
+            own = self.model, self.optimizer, reached, self.clip_norm, self.replicas
+            self._compiled = CompiledStep(*own, steps_of(self.plains))
         try:
-            losses, clipped = self._compiled(x, y, rates)
+            losses, clipped = self._compiled(x, y, rates, conduct)
         except Exception as error:  # whatever the compiler says; nothing has been changed yet
             _log.warning("the step cannot be compiled, going on without: %s", str(error).strip().partition("\n")[0])
             self.compiles, self.optimizer.steps = False, self.step - 1
@@ -100,10 +113,12 @@ class StackedTrainer:
         """Gives the gradients' norms before clipping, if anything needs them, and what was read at the layers."""
         with self.probe.watching() if logs else nullcontext():
             logits = self.model(x)
-        losses, gradient = cross_entropy_and_gradient(logits.detach(), y, self.replicas)
+        if self._is_full(y):
+            self._conduct = Conduct.of(self.layers)
+        loss, losses = CrossEntropy.apply(logits, y, self.replicas)
         for parameter in self.parameters.values():
             parameter.grad = None
-        torch.autograd.backward(logits, gradient)
+        loss.backward()
         readings = self.probe.measure() if logs else []
         self.interval.add(losses, len(y) // self.replicas)
         norms = self._norms(present_gradients(self.parameters)) if logs or self.clip_norm is not None else {}
