@@ -10,11 +10,13 @@ import torch
 from test_tensorboard import Board
 
 import experiments
+from experiments.build import build_model
 from experiments.config import choose
 from experiments.evaluate import main as evaluate
 from experiments.interruption import Interrupted
 from experiments.run import Request
 from experiments.stacked import optimizers, session
+from experiments.stacked.compiled import obstacle as compiled_obstacle
 from experiments.stacked.obstacles import obstacle
 from experiments.stacked.run import run_group
 from experiments.stacked.trainer import StackedTrainer
@@ -130,14 +132,53 @@ COMPILED = {
     "adamw": (("optimizer=adamw", "strategy=subgradient"), MEMBERS),
     "own_temperatures": (("strategy=smooth", "component=floor", *GENTLE), TEMPERATURES),
     "over_a_dim": (("component=hard_gate", "strategy=ste", "optimizer.nesterov=true"), MEMBERS),
+    "noise": (("strategy=rewrite",), MEMBERS),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", COMPILED)
-def test_parity_of_a_compiled_step(tmp_path, case):
+def test_parity_of_a_compiled_step(tmp_path, case, caplog):
     common, members = COMPILED[case]
     assert_parity(tmp_path, members, *SMALL, *common, compiled=True)
+    assert "cannot be compiled" not in caplog.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", list(cells()), ids=lambda cell: "-".join(part.partition("=")[2] for part in cell[:2]))
+def test_the_graph_of_a_step_is_the_step(tmp_path, monkeypatch, caplog, cell):
+    """Run as it is traced, before a compiler sees it; also the same for other seeds, rates and temperatures."""
+    common = (*SMALL, "max_steps=24", "eval_every=12", *cell, "optimizer.lr=0.02", "optimizer.weight_decay=0.01")
+    try:
+        choices = choose(compose(*common))
+        stopped = obstacle(choices) or compiled_obstacle(build_model(choices))
+    except EmptyCell as missing:
+        stopped = str(missing)
+    if stopped:
+        pytest.skip(stopped)
+    graphs = []
+
+    def traced(folder, facts, trace, inputs):
+        graph = trace()
+        graphs.append((folder, str(facts), graph.code, [buffer.tolist() for buffer in graph.buffers()]))
+        return lambda given: graph(*given)
+
+    monkeypatch.setattr("experiments.stacked.compiled.kept", traced)
+    eager, graphed = (
+        group(tmp_path / name, [("seed=0",), ("seed=1",)], *common, compiled=name == "graph")
+        for name in ("eager", "graph")
+    )
+    for ours, theirs in zip(graphed, eager, strict=True):
+        for own, other in zip(lines(ours.folder), lines(theirs.folder), strict=True):
+            assert own == pytest.approx(other, rel=1e-9, abs=1e-9)
+    first, graphs[:] = list(graphs), []
+    other = ["optimizer.lr=0.01", "optimizer.weight_decay=0.2", "optimizer.momentum=0.3"]
+    if choices.plain["strategy"].get("temperature") is not None:
+        other.append(f"strategy.temperature={0.9 if 'strategy=proximal' in cell else 1.1}")
+    endings = group(tmp_path / "other", [("seed=7",), ("seed=8",)], *common, *other, compiled=True)
+    assert [ending.status for ending in endings] == ["DONE"] * 2
+    assert graphs == first
+    assert "cannot be compiled" not in caplog.text
 
 
 def test_a_member_has_all_that_a_run_has(tmp_path, capsys):

@@ -168,11 +168,13 @@ def _engine(
         return "single", f"cannot be stacked: {stopped}"
     if forced != "auto":
         return _forced(choices)
+    warm = all(map(is_warm, chunks))
+    gain = gain / COMPILED if warm else gain
     if settings.device == "cpu" and gain < WORTH:
         return "single", f"{size} as one stack would be only about {gain:.1f} x as fast"
     saved = settings.max_steps * together * (1 - COMPILED)
     words = f"{size} as one stack, about {gain:.0f} x as fast as one by one"
-    if all(map(is_warm, chunks)):
+    if warm:
         return "compiled", f"{words}, and compiled, which it was before"
     if saved > COMPILING and not compiled_obstacle(build_model(choices)):
         return "compiled", f"{words}, and compiled, since {settings.max_steps} steps repay that"

@@ -6,9 +6,9 @@ autograd would have them, hand each other masks that are slow to write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -20,9 +20,10 @@ from experiments.stacked import cross_entropy
 from experiments.stacked.code_cache import Code, kept
 from experiments.stacked.layers import Asked, StackedHardLayer, stack, taking
 from experiments.stacked.optimizers import Number, StackedOptimizer
-from surrogates import HardLayer, hard_layers
+from surrogates import hard_layers
 
 State = dict[str, Tensor]
+Phase = tuple[tuple[int, ...], tuple[tuple[str, bool], ...]]
 
 
 def clip_factor(norms: Tensor, limit: float) -> tuple[Tensor, Tensor]:
@@ -35,36 +36,12 @@ def clip_factor(norms: Tensor, limit: float) -> tuple[Tensor, Tensor]:
     return (limit / (norm + 1e-6)).clamp(max=1.0), (norm > limit).float()
 
 
-class Conduct(NamedTuple):
-    """What the hard layers of a stack do in a step, on which its graph depends.
-
-    `phases` has for each what its strategy has turned into and whether one T is all replicas' own, `asked` the noise.
-    """
-
-    phases: tuple[tuple[str, bool], ...]
-    asked: tuple[tuple[Asked, ...], ...]
-
-    @classmethod
-    def of(cls, layers: Sequence[HardLayer]) -> Conduct:
-        """In the forward pass that was the last."""
-        return cls(_phases(layers), tuple(layer.asked for layer in layers if isinstance(layer, StackedHardLayer)))
-
-    def stands(self, layers: Sequence[HardLayer]) -> bool:
-        """Whether the layers still do the same."""
-        return self.phases == _phases(layers)
-
-
-def _phases(layers: Sequence[HardLayer]) -> tuple[tuple[str, bool], ...]:
-    return tuple((type(layer.acting).__name__, getattr(layer, "one_temperature", False)) for layer in layers)
-
-
 class CompiledStep:
-    """`step(x, y, rates, conduct)` advances a stack's parameters and its optimizer's state in place.
+    """`step(x, y, rates)` advances a stack's parameters and its optimizer's state in place.
 
-    `reached` are the parameters that receive gradients, by their logged names; the optimizer has a state of each.
-    `conduct` is that of a step of as many samples that was taken without; noise is drawn beforehand, as was asked for
-    then. It does not change buffers; `obstacle` says why a model cannot have one. `folder` holds the code of such
-    steps, see `code_cache`.
+    `reached` are the parameters that receive gradients, by their logged names; the optimizer has a state of each. Noise
+    is drawn beforehand. It does not change buffers; `obstacle` says why a model cannot have one. `folder` holds the
+    code of such steps, see `code_cache`.
     """
 
     def __init__(
@@ -82,22 +59,40 @@ class CompiledStep:
         self.trained = {name: tensor.detach() for name, tensor in everything.items() if readable(name) in reached}
         self.fixed = {name: tensor.detach() for name, tensor in everything.items() if name not in self.trained}
         self.states = {name: optimizer.state.get(readable(name), {}) for name in self.trained}
-        self.layers = [layer for layer in hard_layers(model).values() if isinstance(layer, StackedHardLayer)]
-        self._codes: dict[Any, Code] = {}
+        self.layers: list[Any] = list(hard_layers(model).values())
+        self.drawing = [layer for layer in self.layers if isinstance(layer, StackedHardLayer)]
+        self._state = list(leaves([self.trained, self.fixed, self.states]))
+        self._asked: dict[Phase, list[tuple[Asked, ...]]] = {}
+        self._codes: dict[Phase, Code] = {}
         self._numbers: dict[str, tuple[Number, Tensor]] = {}
 
-    def __call__(self, x: Tensor, y: Tensor, rates: list[float], conduct: Conduct) -> tuple[Tensor, Tensor | None]:
+    def __call__(self, x: Tensor, y: Tensor, rates: list[float]) -> tuple[Tensor, Tensor | None]:
         """The losses (R,), and whose gradients were clipped (R,) if any can be."""
+        phase = self._phase(x)
+        if phase not in self._asked:
+            self._asked[phase] = self._noise_of(x)
         numbers = {key: self._tensor(key, value) for key, value in self.optimizer.numbers(rates).items()}
-        noise = [layer.draw_ahead(asked) for layer, asked in zip(self.layers, conduct.asked, strict=True)]
-        given = [self.trained, self.fixed, self.states, x, y, numbers, noise]
-        inputs = list(leaves(given))
-        key = (x.shape, conduct)
-        if key not in self._codes:
-            facts = [conduct.phases, self.clip_norm is not None, described(given)]
-            self._codes[key] = kept(self.folder, facts, lambda: self._trace(given), inputs)
-        losses, *clipped = self._codes[key](inputs)
+        noise = [layer.draw_ahead(asked) for layer, asked in zip(self.drawing, self._asked[phase], strict=True)]
+        inputs = [*self._state, x, y, *numbers.values(), *leaves(noise)]
+        if phase not in self._codes:
+            given = [self.trained, self.fixed, self.states, x, y, numbers, noise]
+            facts = [phase, self.clip_norm is not None, described(given)]
+            self._codes[phase] = kept(self.folder, facts, lambda: self._trace(given), inputs)
+        losses, *clipped = self._codes[phase](inputs)
         return losses, clipped[0] if clipped else None
+
+    def _phase(self, x: Tensor) -> Phase:
+        """What may change during training and is part of the graph: sizes, and what hard layers have turned into."""
+        layers = ((type(layer.acting).__name__, getattr(layer, "one_temperature", False)) for layer in self.layers)
+        return tuple(x.shape), tuple(layers)
+
+    def _noise_of(self, x: Tensor) -> list[tuple[Asked, ...]]:
+        """What noise a forward pass takes, found by one that changes nothing."""
+        with torch.no_grad():
+            self.model(x)
+        for layer in self.drawing:
+            layer.draws = 0
+        return [layer.asked for layer in self.drawing]
 
     def _tensor(self, key: str, value: Number) -> Tensor:
         if isinstance(value, Tensor):
@@ -126,7 +121,7 @@ class CompiledStep:
         noise: list[list[Tensor]],
     ) -> list[Tensor]:
         def loss(trained: State) -> tuple[Tensor, Tensor]:
-            with taking(self.layers, noise):
+            with taking(self.drawing, noise):
                 logits = functional_call(self.model, {**trained, **fixed}, (x,))
             losses = cross_entropy.traced(logits, y, self.replicas)
             return losses.sum(), losses

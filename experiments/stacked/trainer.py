@@ -19,7 +19,7 @@ from experiments.nonfinite import diagnosis, is_sound
 from experiments.parameter_names import trained
 from experiments.stacked.batches import StackedBatches
 from experiments.stacked.code_cache import steps_of
-from experiments.stacked.compiled import CompiledStep, Conduct, clip_factor
+from experiments.stacked.compiled import CompiledStep, clip_factor
 from experiments.stacked.cross_entropy import CrossEntropy
 from experiments.stacked.interval import StackedInterval
 from experiments.stacked.layers import changes, stack
@@ -36,8 +36,7 @@ class StackedTrainer:
 
     The models are at their first weights; `template` is a copy of one, in which a single replica can be looked at.
     `faults` says what was first not finite in a replica, `diverged` which are out for that; their numbers touch no
-    other's, so they stay in the stack. With `compiles` full batches between logged steps go through `CompiledStep`,
-    once a step like them has been taken without.
+    other's, so they stay in the stack. With `compiles` full batches between logged steps go through `CompiledStep`.
     """
 
     def __init__(
@@ -65,7 +64,6 @@ class StackedTrainer:
         self.interval = StackedInterval(self.settings.device, self.replicas)
         self.compiles = compiles
         self._compiled: CompiledStep | None = None
-        self._conduct: Conduct | None = None  # in the last step of a full batch that was not compiled
         self.step = 0
         self.faults: dict[int, str] = {}
 
@@ -81,23 +79,19 @@ class StackedTrainer:
         rates = self.optimizer.rates(self.step - 1, self.settings.max_steps)
         x, y = self.batch(self.step)
         logs = self.step % self.settings.log_every == 0 or self.step in (1, self.settings.max_steps)
-        conduct = self._conduct
-        if self.compiles and not logs and self._is_full(y) and conduct is not None and conduct.stands(self.layers):
-            self._advance_compiled(x, y, rates, conduct)
+        if self.compiles and not logs and len(y) == self.replicas * self.settings.batch_size:
+            self._advance_compiled(x, y, rates)
             return None
         norms, readings = self._advance_eagerly(x, y, rates, logs)
         return self._measure(norms, readings, rates, x) if logs else None
 
-    def _is_full(self, y: Tensor) -> bool:
-        return len(y) == self.replicas * self.settings.batch_size
-
-    def _advance_compiled(self, x: Tensor, y: Tensor, rates: list[float], conduct: Conduct) -> None:
+    def _advance_compiled(self, x: Tensor, y: Tensor, rates: list[float]) -> None:
         if self._compiled is None:
             reached = set(self.parameters) - self.records[0].missing
             own = self.model, self.optimizer, reached, self.clip_norm, self.replicas
             self._compiled = CompiledStep(*own, steps_of(self.plains))
         try:
-            losses, clipped = self._compiled(x, y, rates, conduct)
+            losses, clipped = self._compiled(x, y, rates)
         except Exception as error:  # whatever the compiler says; nothing has been changed yet
             _log.warning("the step cannot be compiled, going on without: %s", str(error).strip().partition("\n")[0])
             self.compiles, self.optimizer.steps = False, self.step - 1
@@ -113,8 +107,6 @@ class StackedTrainer:
         """Gives the gradients' norms before clipping, if anything needs them, and what was read at the layers."""
         with self.probe.watching() if logs else nullcontext():
             logits = self.model(x)
-        if self._is_full(y):
-            self._conduct = Conduct.of(self.layers)
         loss, losses = CrossEntropy.apply(logits, y, self.replicas)
         for parameter in self.parameters.values():
             parameter.grad = None
