@@ -1,7 +1,25 @@
 """Trains one model, or with -m a sweep: `python train.py strategy=ste`. All choices: `python train.py --help`."""
 
+import atexit
 import gc
+import os
+import sys
+from contextlib import suppress
 from pathlib import Path
+
+status = 1  # of the process, until `main` has said it
+
+
+def leave() -> None:
+    """Ends the process; Python would take apart all that was imported first, which takes half a second."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # there may be none, or nobody who reads it
+            stream.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    atexit.register(leave)  # the first to be registered, which runs last
 
 gc.disable()  # what is imported stays, and is not worth looking through again and again
 from experiments.cli import main  # noqa: E402
@@ -10,4 +28,8 @@ gc.freeze()
 gc.enable()
 
 if __name__ == "__main__":
-    main(Path(__file__).resolve().parent / "conf")
+    try:
+        main(Path(__file__).resolve().parent / "conf")
+    except SystemExit as end:
+        status = int(end.code or 0)
+        raise

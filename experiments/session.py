@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from experiments.console import Progress
+from experiments.denormals import denormals_as_zero
 from experiments.interruption import Interrupted, stop_signals
 from experiments.nonfinite import Diverged
 from experiments.record import Record
@@ -32,7 +33,7 @@ class Session:
         trainer, last = self.trainer, self.trainer.settings.max_steps
         progress = Progress(title, last, trainer.step, self.record.folder)
         try:
-            with stop_signals() as stop:
+            with denormals_as_zero(), stop_signals() as stop:
                 while trainer.step < last:
                     values = self._advance()
                     if values:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.console import Progress
+from experiments.denormals import denormals_as_zero
 from experiments.interruption import Interrupted, stop_signals
 from experiments.record import Record
 from experiments.session import CHECKPOINT_SECONDS
@@ -40,7 +41,7 @@ class StackedSession:
     def train(self) -> None:
         """Goes on to the last step, or until no replica is left; raises Interrupted."""
         trainer, last = self.trainer, self.trainer.settings.max_steps
-        with stop_signals() as stop:
+        with denormals_as_zero(), stop_signals() as stop:
             while trainer.step < last and self.alive:
                 self._advance()
                 if stop.signum is not None:
