@@ -207,3 +207,14 @@ def test_bad_arguments_are_refused(options: dict, words: str) -> None:
 def test_a_width_of_no_whole_groups_is_refused() -> None:
     with pytest.raises(ValueError, match=r"size must divide the layer's 6 activations, got 4"):
         VectorQuantizer(STE).check_width(6)
+
+
+@pytest.mark.parametrize("far", [1e10, 1e30, math.inf])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_code_far_away_changes_no_choice_among_the_others(far: float, dtype: torch.dtype) -> None:
+    stream = generator(8)
+    z, codes = torch.randn(50, 4, generator=stream).to(dtype), torch.randn(7, 4, generator=stream).to(dtype)
+    around = torch.cat([codes, torch.full((1, 4), far, dtype=dtype)])
+    expected = (z.unsqueeze(1) - codes).square().sum(-1).argmin(-1)
+    assert torch.equal(nearest(z, codes), expected)
+    assert torch.equal(nearest(z, around), expected)

@@ -82,14 +82,15 @@ def _polar(x: Tensor) -> tuple[Tensor, Tensor]:
 def _excess(z: Tensor, codes: Tensor) -> Tensor:
     """(|z - codes|^2 - |z - nearest code|^2) / 2, (..., n).
 
-    From products around the codebook's mean: no difference of large squares for codes far from 0.
+    From products around the codebook's median: no difference of large squares for codes far from 0, nor for those near
+    each other where a few are far away.
     """
     if z.shape[-1:] != codes.shape[1:] or codes.dim() != 2:
         raise ValueError(f"z (..., d) needs codes (n, d), got {tuple(z.shape)} and {tuple(codes.shape)}")
     if not len(codes):
         raise IndexError(f"a codebook without an entry has no nearest code, its shape is {tuple(codes.shape)}")
     held, around = (x.clamp(-BEYOND, BEYOND) for x in (z, codes))
-    middle = around.detach().mean(0)
+    middle = around.detach().median(0).values
     held, around = held - middle, around - middle
     with torch.autocast(z.device.type, enabled=False):  # half precision would choose other codes
         score = 0.5 * around.square().sum(-1) - held @ around.t()
