@@ -1,20 +1,23 @@
 """A stack's training step as one compiled function: forward, backward, clipping and optimizer in one graph.
 
-The gradient is taken inside (torch.func.grad), so that the compiler fuses across forward and backward; two graphs, as
-autograd would have them, hand each other masks that are slow to write.
+The gradient is taken inside, so that the compiler fuses across forward and backward; two graphs, as autograd would have
+them, hand each other masks that are slow to write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, fx, nn
-from torch.func import functional_call, grad
+from torch.func import functional_call
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from experiments.layer_probe import LayerProbe, Reading
 from experiments.parameter_names import readable
 from experiments.stacked import cross_entropy
 from experiments.stacked.code_cache import Code, kept
@@ -36,8 +39,27 @@ def clip_factor(norms: Tensor, limit: float) -> tuple[Tensor, Tensor]:
     return (limit / (norm + 1e-6)).clamp(max=1.0), (norm > limit).float()
 
 
+class Taken(NamedTuple):
+    """What came of a step: losses (R,), whose gradients were clipped (R,) if any can be, and if it is logged more.
+
+    `norms` are those of the gradients before clipping, (R,) each, by logged name.
+    """
+
+    losses: Tensor
+    clipped: Tensor | None
+    norms: dict[str, Tensor]
+    readings: list[Reading]
+
+
+class Forward(NamedTuple):
+    """What a forward pass asks for at each layer that draws noise, and the readings that it gives, with no gradient."""
+
+    asked: list[tuple[Asked, ...]]
+    readings: list[Reading]
+
+
 class CompiledStep:
-    """`step(x, y, rates)` advances a stack's parameters and its optimizer's state in place.
+    """`step(x, y, rates, logs)` advances a stack's parameters and its optimizer's state in place.
 
     `reached` are the parameters that receive gradients, by their logged names; the optimizer has a state of each. Noise
     is drawn beforehand. It does not change buffers; `obstacle` says why a model cannot have one. `folder` holds the
@@ -45,54 +67,57 @@ class CompiledStep:
     """
 
     def __init__(
-        self,
-        model: nn.Module,
-        optimizer: StackedOptimizer,
-        reached: set[str],
-        clip_norm: float | None,
-        replicas: int,
-        folder: Path,
+        self, probe: LayerProbe, optimizer: StackedOptimizer, reached: set[str], clip_norm: float | None, folder: Path
     ) -> None:
-        self.model, self.optimizer, self.clip_norm = model, optimizer, clip_norm
-        self.replicas, self.folder = replicas, folder
-        everything = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+        self.model, self.probe, self.replicas = probe.model, probe, probe.replicas
+        self.optimizer, self.clip_norm, self.folder = optimizer, clip_norm, folder
+        everything = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
         self.trained = {name: tensor.detach() for name, tensor in everything.items() if readable(name) in reached}
         self.fixed = {name: tensor.detach() for name, tensor in everything.items() if name not in self.trained}
         self.states = {name: optimizer.state.get(readable(name), {}) for name in self.trained}
-        self.layers: list[Any] = list(hard_layers(model).values())
+        self.layers: list[Any] = list(hard_layers(self.model).values())
         self.drawing = [layer for layer in self.layers if isinstance(layer, StackedHardLayer)]
         self._state = list(leaves([self.trained, self.fixed, self.states]))
-        self._asked: dict[Phase, list[tuple[Asked, ...]]] = {}
-        self._codes: dict[Phase, Code] = {}
+        self._forwards: dict[Phase, Forward] = {}
+        self._codes: dict[tuple[Phase, bool], Code] = {}
         self._numbers: dict[str, tuple[Number, Tensor]] = {}
 
-    def __call__(self, x: Tensor, y: Tensor, rates: list[float]) -> tuple[Tensor, Tensor | None]:
-        """The losses (R,), and whose gradients were clipped (R,) if any can be."""
+    def __call__(self, x: Tensor, y: Tensor, rates: list[float], logs: bool) -> Taken:
+        """What came of it."""
         phase = self._phase(x)
-        if phase not in self._asked:
-            self._asked[phase] = self._noise_of(x)
+        if phase not in self._forwards:
+            self._forwards[phase] = self._forward(x)
+        forward = self._forwards[phase]
         numbers = {key: self._tensor(key, value) for key, value in self.optimizer.numbers(rates).items()}
-        noise = [layer.draw_ahead(asked) for layer, asked in zip(self.drawing, self._asked[phase], strict=True)]
+        noise = [layer.draw_ahead(asked) for layer, asked in zip(self.drawing, forward.asked, strict=True)]
         inputs = [*self._state, x, y, *numbers.values(), *leaves(noise)]
-        if phase not in self._codes:
+        if (phase, logs) not in self._codes:
             given = [self.trained, self.fixed, self.states, x, y, numbers, noise]
-            facts = [phase, self.clip_norm is not None, described(given)]
-            self._codes[phase] = kept(self.folder, facts, lambda: self._trace(given), inputs)
-        losses, *clipped = self._codes[phase](inputs)
-        return losses, clipped[0] if clipped else None
+            facts = [phase, logs, self.clip_norm is not None, described(given)]
+            self._codes[phase, logs] = kept(self.folder, facts, lambda: self._trace(given, logs), inputs)
+        return self._named(iter(self._codes[phase, logs](inputs)), forward, logs)
+
+    def _named(self, outputs: Iterator[Tensor], forward: Forward, logs: bool) -> Taken:
+        """The outputs of `_step`."""
+        losses, clipped = next(outputs), None if self.clip_norm is None else next(outputs)
+        if not logs:
+            return Taken(losses, clipped, {}, [])
+        norms = {readable(name): next(outputs) for name in self.trained}
+        readings = [replace(one, sums={key: next(outputs) for key in one.sums}) for one in forward.readings]
+        return Taken(losses, clipped, norms, readings)
 
     def _phase(self, x: Tensor) -> Phase:
         """What may change during training and is part of the graph: sizes, and what hard layers have turned into."""
         layers = ((type(layer.acting).__name__, getattr(layer, "one_temperature", False)) for layer in self.layers)
         return tuple(x.shape), tuple(layers)
 
-    def _noise_of(self, x: Tensor) -> list[tuple[Asked, ...]]:
-        """What noise a forward pass takes, found by one that changes nothing."""
-        with torch.no_grad():
+    def _forward(self, x: Tensor) -> Forward:
+        """Found by a forward pass that changes nothing."""
+        with torch.no_grad(), self.probe.watching():
             self.model(x)
         for layer in self.drawing:
             layer.draws = 0
-        return [layer.asked for layer in self.drawing]
+        return Forward([layer.asked for layer in self.drawing], self.probe.measure())
 
     def _tensor(self, key: str, value: Number) -> Tensor:
         if isinstance(value, Tensor):
@@ -101,11 +126,11 @@ class CompiledStep:
             self._numbers[key] = value, torch.tensor(value, dtype=torch.float64)
         return self._numbers[key][1]
 
-    def _trace(self, given: list[Any]) -> fx.GraphModule:
+    def _trace(self, given: list[Any], logs: bool) -> fx.GraphModule:
         """The step as a graph over its inputs."""
 
         def step(*inputs: Tensor) -> list[Tensor]:
-            return self._step(*refilled(given, iter(inputs)))
+            return self._step(*refilled(given, iter(inputs)), logs=logs)
 
         graph: fx.GraphModule = make_fx(step, tracing_mode="fake")(*leaves(given))
         return graph
@@ -119,25 +144,28 @@ class CompiledStep:
         y: Tensor,
         numbers: State,
         noise: list[list[Tensor]],
+        *,
+        logs: bool,
     ) -> list[Tensor]:
-        def loss(trained: State) -> tuple[Tensor, Tensor]:
-            with taking(self.drawing, noise):
-                logits = functional_call(self.model, {**trained, **fixed}, (x,))
-            losses = cross_entropy.traced(logits, y, self.replicas)
-            return losses.sum(), losses
-
-        gradients, losses = grad(loss, has_aux=True)(trained)
-        clipped = []
-        if self.clip_norm is not None:
-            rows = [g.reshape(self.replicas, -1).to(torch.float64) for g in gradients.values()]
-            factor, whose = clip_factor(torch.stack([(row * row).sum(1).sqrt() for row in rows]), self.clip_norm)
-            gradients = {
-                name: g * factor.to(g.dtype).view(-1, *(1 for _ in g.shape[1:])) for name, g in gradients.items()
-            }
-            clipped = [whose]
-        for name, gradient in gradients.items():
-            self.optimizer.update(trained[name], gradient, states[name], numbers)
-        return [losses, *clipped]
+        weights = {name: tensor.detach().requires_grad_() for name, tensor in trained.items()}
+        with taking(self.drawing, noise), self.probe.watching() if logs else nullcontext():
+            logits = functional_call(self.model, {**weights, **fixed}, (x,))
+        losses = cross_entropy.traced(logits, y, self.replicas)
+        gradients = dict(zip(weights, torch.autograd.grad(losses.sum(), list(weights.values())), strict=True))
+        said = [total for reading in self.probe.measure() for total in reading.sums.values()] if logs else []
+        with torch.no_grad():
+            if logs or self.clip_norm is not None:
+                rows = [g.reshape(self.replicas, -1).to(torch.float64) for g in gradients.values()]
+                norms = [(row * row).sum(1).sqrt() for row in rows]
+                said = [*norms, *said] if logs else []
+            if self.clip_norm is not None:
+                factor, clipped = clip_factor(torch.stack(norms), self.clip_norm)
+                for name, g in gradients.items():
+                    gradients[name] = g * factor.to(g.dtype).view(-1, *(1 for _ in g.shape[1:]))
+                said = [clipped, *said]
+            for name, gradient in gradients.items():
+                self.optimizer.update(trained[name], gradient, states[name], numbers)
+        return [losses.detach(), *said]
 
 
 def leaves(tree: Any) -> Iterator[Tensor]:

@@ -19,7 +19,7 @@ from experiments.nonfinite import diagnosis, is_sound
 from experiments.parameter_names import trained
 from experiments.stacked.batches import StackedBatches
 from experiments.stacked.code_cache import steps_of
-from experiments.stacked.compiled import CompiledStep, clip_factor
+from experiments.stacked.compiled import CompiledStep, Taken, clip_factor
 from experiments.stacked.cross_entropy import CrossEntropy
 from experiments.stacked.interval import StackedInterval
 from experiments.stacked.layers import changes, stack
@@ -36,7 +36,7 @@ class StackedTrainer:
 
     The models are at their first weights; `template` is a copy of one, in which a single replica can be looked at.
     `faults` says what was first not finite in a replica, `diverged` which are out for that; their numbers touch no
-    other's, so they stay in the stack. With `compiles` full batches between logged steps go through `CompiledStep`.
+    other's, so they stay in the stack. With `compiles` full batches go through `CompiledStep`.
     """
 
     def __init__(
@@ -79,32 +79,32 @@ class StackedTrainer:
         rates = self.optimizer.rates(self.step - 1, self.settings.max_steps)
         x, y = self.batch(self.step)
         logs = self.step % self.settings.log_every == 0 or self.step in (1, self.settings.max_steps)
-        if self.compiles and not logs and len(y) == self.replicas * self.settings.batch_size:
-            self._advance_compiled(x, y, rates)
-            return None
-        norms, readings = self._advance_eagerly(x, y, rates, logs)
-        return self._measure(norms, readings, rates, x) if logs else None
+        taken = self._advance_compiled(x, y, rates, logs) if self._can_be_compiled(y) else None
+        if taken is None:
+            taken = self._advance_eagerly(x, y, rates, logs)
+        self.interval.add(taken.losses, len(y) // self.replicas)
+        if taken.clipped is not None:
+            self.interval.clipped.append(taken.clipped)
+        return self._measure(taken.norms, taken.readings, rates, x) if logs else None
 
-    def _advance_compiled(self, x: Tensor, y: Tensor, rates: list[float]) -> None:
+    def _can_be_compiled(self, y: Tensor) -> bool:
+        """A full batch, after a first step that shows which parameters are reached."""
+        return self.compiles and self.step > 1 and len(y) == self.replicas * self.settings.batch_size
+
+    def _advance_compiled(self, x: Tensor, y: Tensor, rates: list[float], logs: bool) -> Taken | None:
+        """None, and nothing is changed, where it cannot be compiled."""
         if self._compiled is None:
             reached = set(self.parameters) - self.records[0].missing
-            own = self.model, self.optimizer, reached, self.clip_norm, self.replicas
+            own = self.probe, self.optimizer, reached, self.clip_norm
             self._compiled = CompiledStep(*own, steps_of(self.plains))
         try:
-            losses, clipped = self._compiled(x, y, rates)
-        except Exception as error:  # whatever the compiler says; nothing has been changed yet
+            return self._compiled(x, y, rates, logs)
+        except Exception as error:  # whatever the compiler says
             _log.warning("the step cannot be compiled, going on without: %s", str(error).strip().partition("\n")[0])
             self.compiles, self.optimizer.steps = False, self.step - 1
-            self._advance_eagerly(x, y, rates, False)
-            return
-        self.interval.add(losses, self.settings.batch_size)
-        if clipped is not None:
-            self.interval.clipped.append(clipped)
+            return None
 
-    def _advance_eagerly(
-        self, x: Tensor, y: Tensor, rates: list[float], logs: bool
-    ) -> tuple[dict[str, Tensor], list[Reading]]:
-        """Gives the gradients' norms before clipping, if anything needs them, and what was read at the layers."""
+    def _advance_eagerly(self, x: Tensor, y: Tensor, rates: list[float], logs: bool) -> Taken:
         with self.probe.watching() if logs else nullcontext():
             logits = self.model(x)
         loss, losses = CrossEntropy.apply(logits, y, self.replicas)
@@ -112,12 +112,10 @@ class StackedTrainer:
             parameter.grad = None
         loss.backward()
         readings = self.probe.measure() if logs else []
-        self.interval.add(losses, len(y) // self.replicas)
         norms = self._norms(present_gradients(self.parameters)) if logs or self.clip_norm is not None else {}
-        if self.clip_norm is not None:
-            self._clip(torch.stack(list(norms.values())), self.clip_norm)
+        clipped = None if self.clip_norm is None else self._clip(torch.stack(list(norms.values())), self.clip_norm)
         self.optimizer.advance(rates)
-        return norms, readings
+        return Taken(losses, clipped, norms, readings)
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """The samples of optimizer step `step`, counted from 1, of all replicas, folded."""
@@ -131,12 +129,12 @@ class StackedTrainer:
             for name, tensor in tensors.items()
         }
 
-    def _clip(self, norms: Tensor, limit: float) -> None:
-        """Scales each replica's gradients to a norm of at most the limit."""
+    def _clip(self, norms: Tensor, limit: float) -> Tensor:
+        """Scales each replica's gradients to a norm of at most the limit; 1 where that changed them, else 0."""
         factor, clipped = clip_factor(norms, limit)
         for gradient in present_gradients(self.parameters).values():
             gradient.mul_(factor.to(gradient.dtype).view(-1, *(1 for _ in gradient.shape[1:])))
-        self.interval.clipped.append(clipped)
+        return clipped
 
     def _measure(
         self, gradients: dict[str, Tensor], readings: list[Reading], rates: list[float], x: Tensor
