@@ -65,6 +65,9 @@ class Record:
         if self.findings is not None:
             own["findings"] = self.findings.mark()
         checkpoint.save(self.folder.last_checkpoint, {**own, **state})
+
+    def note_time(self) -> None:
+        """Writes down how long the run has taken, which is lost if it is killed."""
         self.folder.write_status(RUNNING)
 
     def finish(

@@ -75,7 +75,11 @@ class Session:
             self.record.say_fault(self.trainer.fault, self.trainer.settings.on_nonfinite)
 
     def save(self) -> None:
-        """Writes a checkpoint, and what was logged so far before it."""
+        """Writes a checkpoint, and what was logged so far before it, and the time."""
+        self._save()
+        self.record.note_time()
+
+    def _save(self) -> None:
         state = {"trainer": self.trainer.state(), "best": self.validate.best, "outputs": self.validate.outputs}
         self.record.save(state)
         self._saved_at = time.monotonic()
@@ -88,6 +92,6 @@ class Session:
     def _finish(self) -> dict[str, Any]:
         """Saves both models and writes `result.json`."""
         best = self.validate.best_tested()
-        self.save()
+        self._save()
         trainer = self.trainer
         return self.record.finish(best, self.validate.best["model"], "single", trainer.record, trainer.skipped)

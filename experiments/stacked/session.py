@@ -87,11 +87,15 @@ class StackedSession:
                 self.records[r].diagnose(trainer.step, trainer.annealed(r), trainer.own_batch(r, trainer.step + 1))
 
     def save(self) -> None:
-        """Writes every replica's checkpoint; until all are there, the one before is the group's."""
+        """Writes every replica's checkpoint, and the time; until all are there, the one before is the group's."""
         began = time.monotonic()
-        together(lambda one: one[0].save(one[1]), ((self.records[r], self._state(r)) for r in self.alive))
+        self._save()
+        together(Record.note_time, (self.records[r] for r in self.alive))
         self._saved_at = time.monotonic()
         self._pause = max(CHECKPOINT_SECONDS, (self._saved_at - began) / SHARE)
+
+    def _save(self) -> None:
+        together(lambda one: one[0].save(one[1]), ((self.records[r], self._state(r)) for r in self.alive))
 
     def _state(self, r: int) -> dict[str, Any]:
         """What the checkpoint of a run alone would hold."""
@@ -111,7 +115,7 @@ class StackedSession:
         if not self.alive:
             return
         best = self.validate.best_tested()
-        self.save()
+        self._save()
 
         def finish(r: int) -> dict[str, Any]:
             model = self.validate.best_state(r)["model"]
