@@ -127,9 +127,9 @@ def test_the_engine_follows_from_the_estimate():
         return {unit.engine for unit in units}, units[0].reason
 
     assert engine("max_steps=600") == ({"stacked"}, "16 as one stack, about 11 x as fast as one by one")
-    assert engine("max_steps=60000")[0] == {"compiled"}
-    assert engine("max_steps=60000", "strategy=rewrite")[0] == {"compiled"}
-    assert engine("max_steps=60000", "model.batch_norm=true")[0] == {"stacked"}  # it changes buffers
+    assert engine("max_steps=600000")[0] == {"compiled"}
+    assert engine("max_steps=600000", "strategy=rewrite")[0] == {"compiled"}
+    assert engine("max_steps=600000", "model.batch_norm=true")[0] == {"stacked"}  # it changes buffers
     assert engine("model=cnn", "data=mnist1d", "model.width=64")[0] == {"single"}
     assert engine("engine=stacked", jobs=1) == ({"single"}, "no other job differs from it in stackable keys only")
     assert engine("engine=single") == ({"single"}, "engine=single")
