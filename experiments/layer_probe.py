@@ -84,6 +84,7 @@ class LayerProbe:
         self.layers = {readable(name): layer for name, layer in hard_layers(model).items()}
         self._seen: dict[str, dict[str, list[Passage]]] = {}
         self._handles: list[RemovableHandle] = []
+        self._one: Tensor | None = None
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -143,7 +144,9 @@ class LayerProbe:
 
     def _inside(self, x: Tensor, bounds: tuple[float, float]) -> Tensor:
         """How many of each row lie strictly between the bounds; hardtanh's derivative is such a mask in one kernel."""
-        mask = torch.ops.aten.hardtanh_backward(x.new_ones(()).expand_as(x), x, *bounds)
+        if self._one is None:
+            self._one = x.new_ones(())
+        mask = torch.ops.aten.hardtanh_backward(self._one.expand_as(x), x, *bounds)
         count: Tensor = torch.linalg.vector_norm(mask, 0, dim=1)
         return count
 

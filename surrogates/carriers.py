@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -13,6 +14,8 @@ from torch import Tensor
 
 from surrogates.known import dual, known_finite
 from surrogates.per_thread import PerThread
+
+SMALLEST_NORMAL = sys.float_info.min
 
 
 def graft(value: Tensor, carrier: Tensor) -> Tensor:
@@ -211,9 +214,17 @@ def passing_between(x: Tensor, low: float, high: float, strict: bool = False) ->
     return held
 
 
-@cache
 def around(low: float, high: float, dtype: torch.dtype) -> tuple[float, float]:
-    """The numbers of a dtype next below `low` and next above `high`."""
+    """The numbers of a dtype next below `low` and next above `high`.
+
+    Where this thread takes denormal numbers as 0 (`torch.set_flush_denormal`), next to 0 is the smallest normal one.
+    """
+    return _around(low, high, dtype, SMALLEST_NORMAL / 2 == 0.0)
+
+
+@cache
+def _around(low: float, high: float, dtype: torch.dtype, denormals_are_zero: bool) -> tuple[float, float]:
     bounds = torch.tensor([low, high], dtype=dtype)
     below, above = torch.nextafter(bounds, torch.tensor([-math.inf, math.inf], dtype=dtype)).tolist()
-    return below, above
+    least = torch.finfo(dtype).tiny if denormals_are_zero else 0.0
+    return below if low else min(below, -least), above if high else max(above, least)

@@ -1,10 +1,14 @@
 """Denormal numbers in training."""
 
+import pytest
 import torch
 
 from experiments import session
 from experiments.denormals import denormals_as_zero
 from runs import train
+from surrogates.ops.clamp import Clamp
+from surrogates.ops.quantize import Quantize
+from surrogates.strategies.ste import StraightThrough
 
 SMALLEST = torch.tensor(2.0**-126)  # of the normal float32 numbers
 
@@ -24,3 +28,20 @@ def test_training_takes_them_as_zero(tmp_path, monkeypatch):
     )
     assert train(tmp_path / "run", "max_steps=3", "model.width=8").status == "DONE"
     assert seen == [0.0] * 3
+
+
+@pytest.mark.parametrize("op", [Quantize(), Quantize(low=-1.0, high=0.0), Clamp(0.0, 1.0), Clamp(-1.0, 0.0)], ids=repr)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_derivative_at_a_bound_of_0_is_the_same_with_and_without_them(op, dtype):
+    """Inclusive bounds are the next numbers, below or above 0 a denormal one."""
+    x = torch.tensor([-0.5, -0.0, 0.0, 0.5, 2.0], dtype=dtype)
+
+    def derivative():
+        leaf = x.clone().requires_grad_()
+        return torch.autograd.grad(StraightThrough()(op, leaf, T=1.0).sum(), leaf)[0]
+
+    for _ in range(2):  # whatever is remembered of the other
+        with denormals_as_zero():
+            with_zero = derivative()
+        assert torch.equal(derivative(), with_zero)
+    assert with_zero[1:3].tolist() == [1.0, 1.0]

@@ -148,11 +148,12 @@ class CompiledStep:
         logs: bool,
     ) -> list[Tensor]:
         weights = {name: tensor.detach().requires_grad_() for name, tensor in trained.items()}
-        with taking(self.drawing, noise), self.probe.watching() if logs else nullcontext():
+        probe = LayerProbe(self.model, self.replicas)
+        with taking(self.drawing, noise), probe.watching() if logs else nullcontext():
             logits = functional_call(self.model, {**weights, **fixed}, (x,))
         losses = cross_entropy.traced(logits, y, self.replicas)
         gradients = dict(zip(weights, torch.autograd.grad(losses.sum(), list(weights.values())), strict=True))
-        said = [total for reading in self.probe.measure() for total in reading.sums.values()] if logs else []
+        said = [total for reading in probe.measure() for total in reading.sums.values()] if logs else []
         with torch.no_grad():
             if logs or self.clip_norm is not None:
                 rows = [g.reshape(self.replicas, -1).to(torch.float64) for g in gradients.values()]

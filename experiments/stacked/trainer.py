@@ -57,8 +57,7 @@ class StackedTrainer:
         self.clip_norm = policies[0].clip_norm
         self.records = [GradientRecord.of(self.template) for _ in models]
         self.probe = LayerProbe(self.model, self.replicas)
-        self.layers = list(self.probe.layers.values())
-        self.noisy = any(layer.strategy.noisy(layer.op) for layer in self.layers)
+        self.noisy = any(layer.strategy.noisy(layer.op) for layer in self.probe.layers.values())
         self.anneals = changes(self.model)
         self.key = torch.tensor(self.seeds)
         self.interval = StackedInterval(self.settings.device, self.replicas)
@@ -71,9 +70,7 @@ class StackedTrainer:
         """One optimizer step of all; what is logged at it by replica, or None. Adds to `faults`."""
         self.step += 1
         if self.anneals:
-            shares = shares_done(self.step, self.settings, self.batches.first)
-            for layer in self.layers:
-                layer.anneal(*shares)
+            anneal(self.model, *shares_done(self.step, self.settings, self.batches.first))
         if self.noisy:
             key_noise(self.model, self.key, self.step)
         rates = self.optimizer.rates(self.step - 1, self.settings.max_steps)
