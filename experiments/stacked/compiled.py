@@ -123,7 +123,7 @@ class CompiledStep:
         if isinstance(value, Tensor):
             return value
         if key not in self._numbers or self._numbers[key][0] != value:
-            self._numbers[key] = value, torch.tensor(value, dtype=torch.float64)
+            self._numbers[key] = value, torch.tensor(value, dtype=torch.float64, device=self.optimizer.device)
         return self._numbers[key][1]
 
     def _trace(self, given: list[Any], logs: bool) -> fx.GraphModule:
