@@ -90,7 +90,7 @@ def _excess(z: Tensor, codes: Tensor) -> Tensor:
     if not len(codes):
         raise IndexError(f"a codebook without an entry has no nearest code, its shape is {tuple(codes.shape)}")
     held, around = (x.clamp(-BEYOND, BEYOND) for x in (z, codes))
-    middle = around.detach().median(0).values
+    middle = around.detach().sort(0).values[(len(codes) - 1) // 2]
     held, around = held - middle, around - middle
     with torch.autocast(z.device.type, enabled=False):  # half precision would choose other codes
         score = 0.5 * around.square().sum(-1) - held @ around.t()
