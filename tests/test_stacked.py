@@ -185,6 +185,19 @@ def test_the_graph_of_a_step_is_the_step(tmp_path, monkeypatch, caplog, cell):
     assert "cannot be compiled" not in caplog.text
 
 
+def test_where_the_compiler_fails_a_stack_goes_on_without_and_says_so(tmp_path, monkeypatch, caplog):
+    def fails(*_):
+        raise RuntimeError("no compiler\nanywhere")
+
+    monkeypatch.setattr("experiments.stacked.compiled.kept", fails)
+    common = ("max_steps=4", "eval_every=4", "log_every=2", "model.width=8", "strategy=rewrite")
+    without, eager = (group(tmp_path / name, MEMBERS[:2], *common, compiled=name == "a") for name in "ab")
+    assert "the step cannot be compiled, going on without: no compiler" in caplog.text
+    for one, other in zip(without, eager, strict=True):
+        assert (one.folder / "metrics.jsonl").read_bytes() == (other.folder / "metrics.jsonl").read_bytes()
+        assert read(one.folder / "env.json")["engine"] == "stacked of 2"
+
+
 def test_a_member_has_all_that_a_run_has(tmp_path, capsys):
     common = ("max_steps=12", "eval_every=6", "log_every=2", "model.width=8")
     endings = group(tmp_path, MEMBERS, *common)

@@ -28,6 +28,7 @@ from experiments.tracking.environment import environment
 from experiments.tracking.run_errors import LogChanged
 from experiments.tracking.run_folder import RunFolder
 from experiments.tracking.run_status import DONE
+from experiments.tracking.strict_json import write_json
 
 Ending = Outcome | Exception
 
@@ -146,7 +147,8 @@ def _train(members: Sequence[Member], places: int, compiled: bool) -> dict[int, 
     loaded = load_data(members[0].choices.data)
     data = loaded.to(settings.device, floating(settings))
     first = members[0].request
-    engine = f"stacked of {places}{', compiled' if compiled else ''}"
+    eager = f"stacked of {places}"
+    engine = f"{eager}, compiled" if compiled else eager
     environ = environment(first.argv, settings.threads, settings.device, loaded.hashes(), engine)
     endings: dict[int, Ending] = {}
     try:
@@ -158,6 +160,8 @@ def _train(members: Sequence[Member], places: int, compiled: bool) -> dict[int, 
         session.train()
 
         def done(member: Member) -> None:
+            if compiled and not session.trainer.compiles:  # the compiler failed
+                write_json(member.folder.env, {**environ, "engine": eager})
             endings[member.number] = _done(member, session.results[member.number])  # whatever becomes of the others
 
         together(done, [member for member in members if member.number in session.results])
