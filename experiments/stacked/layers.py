@@ -6,7 +6,7 @@ one replica after those of another, so that whatever treats samples one by one n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -168,16 +168,13 @@ class Vmapped(nn.Module):
             return super().forward(*x)
         self.running = True
         try:
-            return _vmapped(self, self._alone, x)
+            return _vmapped(self, x)
         finally:
             self.running = False
 
-    def _alone(self, state: dict[str, Tensor], *x: Tensor) -> Any:
-        return functional_call(self, state, x)
 
-
-def _vmapped(module: nn.Module, function: Callable[..., Tensor], x: tuple[Tensor, ...]) -> Tensor:
-    """function(state, *x) for each replica, its noise keyed by its own seed."""
+def _vmapped(module: nn.Module, x: tuple[Tensor, ...]) -> Tensor:
+    """A module applied to x for each replica, its noise keyed by its own seed."""
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     layers = list(hard_layers(module).values())
     keys = [layer.noise_key for layer in layers]
@@ -185,11 +182,11 @@ def _vmapped(module: nn.Module, function: Callable[..., Tensor], x: tuple[Tensor
     first = next(iter(state.values()), seeds)
     assert first is not None
 
-    def alone(state: dict[str, Tensor], seed: Tensor | None, *x: Tensor) -> Tensor:
+    def alone(state: dict[str, Tensor], seed: Tensor | None, *x: Tensor) -> Any:
         if seed is not None:
             for layer in layers:
                 layer.noise_key = (seed, *layer.noise_key[1:])
-        return function(state, *x)
+        return functional_call(module, state, x)
 
     dims = (0, None if seeds is None else 0, *(0 for _ in x))
     try:
