@@ -1,7 +1,7 @@
 """Relaxed permutations of finite rows on a CPU, and products with them: one n x n tensor a row is kept.
 
-What else is of that size is made in pieces that stay in the cache. Autograd would keep the signs of the distances
-beside the weights, and write every n x n derivative out to memory.
+What else is of that size is made in pieces of which each thread's share stays in its cache. Autograd would keep the
+signs of the distances beside the weights, and write every n x n derivative out to memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from surrogates.core import without_autocast
 from surrogates.known import dual
 
-PIECE = 2**16  # numbers; a row with more is a piece by itself
+PIECE = 2**17  # numbers of a piece for each thread; a row with more is a piece by itself
 SMALL = 2**14  # numbers; so few cost less by the functions of torch, each with its own derivative
 
 
@@ -152,7 +152,7 @@ def _product(weights: Tensor, rows: Tensor, factor: Tensor | None) -> Tensor:
 def _pieces(law: Law, rows: Tensor, places: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Slices of tensors that share the dimensions before a row's: all at once if they are few."""
     count = rows.shape[:-1].numel()
-    step = max(1, PIECE // max(1, law.numbers(places.shape[-1], rows.shape[-1])))
+    step = max(1, torch.get_num_threads() * PIECE // max(1, law.numbers(places.shape[-1], rows.shape[-1])))
     if count <= step:
         yield rows, places, *others
         return
