@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
+
 from experiments.tracking.atomic_file import write_all
-from experiments.tracking.checksum import masked_crc32c
 
 _numbers = itertools.count()
 
@@ -49,7 +50,7 @@ class EventFile:
 
     def _add(self) -> None:
         content = self._event.SerializeToString()
-        self._waiting += _header(len(content)), content, struct.pack("<I", masked_crc32c(content))
+        self._waiting += _header(len(content)), content, _checksum(content)
 
     def flush(self) -> None:
         """Hands all that was added to the operating system, where it survives the death of this process."""
@@ -72,4 +73,10 @@ def _stamp(folder: Path) -> int:
 @functools.lru_cache(maxsize=4096)
 def _header(length: int) -> bytes:
     packed = struct.pack("<Q", length)
-    return packed + struct.pack("<I", masked_crc32c(packed))
+    return packed + _checksum(packed)
+
+
+def _checksum(message: bytes) -> bytes:
+    """CRC-32C, rotated right by 15 bits plus 0xA282EAD8, as the TFRecord format has it."""
+    crc: int = google_crc32c.value(message)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
