@@ -12,10 +12,10 @@ from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 from experiments.identity import Identifier
 from experiments.run import Outcome, Request
 from experiments.stacked.arrange import Unit, arrange
-from experiments.stacked.job import Job, compose, current
+from experiments.stacked.job import Job, compose
 from experiments.stacked.run import run_group
 from experiments.stacked.workers import WorkerDied, work
-from experiments.sweep.compose import Composer
+from experiments.sweep.compose import Composer, current
 from experiments.sweep.manifest import Stack, known_beforehand, noting_stacks, read_stacks, record
 from experiments.sweep.plan import Job as PlannedJob
 from experiments.sweep.plan import identified

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from hydra._internal.config_loader_impl import get_overrides_dirname
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.identity import Identifier
@@ -18,7 +21,7 @@ from experiments.identity import Identifier
 class Composer:
     """`composer(overrides)` is what Hydra's `load_sweep_config` gives for them, at a tenth of its time.
 
-    What is in `ready` it gives once, without composing it again; `identify` knows what it has composed.
+    `identify` knows what it has composed; `ready` are numbered jobs, each to be given once.
     """
 
     def __init__(self, loader: Any, master: DictConfig) -> None:
@@ -32,9 +35,6 @@ class Composer:
 
     def __call__(self, overrides: Sequence[str]) -> DictConfig:
         """One job's configuration; raises what Hydra raises for overrides that do not fit."""
-        ready = self.ready.pop(tuple(overrides), None)
-        if ready is not None:
-            return ready
         parsed = self._parse(overrides)
         plain = [override for override in parsed if self._is_plain(override)]
         rest = tuple(str(override.input_line) for override in parsed if override not in plain)
@@ -42,6 +42,18 @@ class Composer:
             return self._set(self._base(rest), parsed, plain)
         except OmegaConfBaseException:  # Hydra has better words for it
             return self._whole(list(overrides))
+
+    def numbered(self, overrides: Sequence[str], number: int) -> DictConfig:
+        """The same as the job of that number, with its folder, as Hydra's own launcher would start it."""
+        config = self.ready.pop(tuple(overrides), None)
+        if config is not None:
+            return config
+        config = self(overrides)
+        with current(config), read_write(config.hydra.runtime), open_dict(config.hydra):
+            config.hydra.job.id = config.hydra.job.num = number
+            folder = Path(str(config.hydra.sweep.dir), str(config.hydra.sweep.subdir))
+            config.hydra.runtime.output_dir = str(folder.absolute())
+        return config
 
     def _parse(self, overrides: Sequence[str]) -> list[Override]:
         new = [text for text in overrides if text not in self._parsed]
@@ -80,3 +92,14 @@ class Composer:
                 overrides=own, kv_sep=names.kv_sep, item_sep=names.item_sep, exclude_keys=names.exclude_keys
             )
         return config
+
+
+@contextmanager
+def current(config: Any) -> Iterator[None]:
+    """Makes a job's configuration the one that HydraConfig gives; its own `set_config` makes a copy, in 3 ms."""
+    before = HydraConfig.instance().cfg
+    HydraConfig.instance().cfg = config
+    try:
+        yield
+    finally:
+        HydraConfig.instance().cfg = before

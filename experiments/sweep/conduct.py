@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.utils import JobReturn, JobStatus
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 
 from experiments.cli_folders import remove_empty_below
 from experiments.config_values import without_effect
@@ -86,10 +86,7 @@ def _plan(sweeper: Any, arguments: list[str]) -> tuple[list[Job], dict[tuple[str
     configs: dict[tuple[str, ...], DictConfig] = {}
 
     def compose(overrides: Sequence[str]) -> DictConfig:
-        config = composer(overrides)
-        with open_dict(config.hydra.job):
-            config.hydra.job.id = config.hydra.job.num = next(numbers)
-        configs[tuple(overrides)] = config
+        configs[tuple(overrides)] = config = composer.numbered(overrides, next(numbers))
         return config
 
     overrides = job_overrides(arguments, sweeper.params, points)

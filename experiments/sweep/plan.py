@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from experiments.config import NOT_HASHED, STACKABLE, ConfigError, config_hash
 from experiments.identity import Identifier
@@ -62,8 +62,8 @@ def plan(
     for own in overrides:
         config = compose(own)
         if not leave_out(config):
-            folder = Path(*(str(OmegaConf.select(config, f"hydra.sweep.{part}")) for part in ("dir", "subdir")))
-            jobs.append(identified(Job(len(jobs), list(own), folder.absolute()), config, identify))
+            folder = Path(str(config.hydra.runtime.output_dir))
+            jobs.append(identified(Job(len(jobs), list(own), folder), config, identify))
     _refuse_shared_folders(jobs)
     return [with_state(job) for job in _without_repeats(jobs)]
 

@@ -12,9 +12,9 @@ from omegaconf import DictConfig
 from experiments.run import Request
 from experiments.stacked.arrange import arrange
 from experiments.stacked.job import Job as Composed
-from experiments.stacked.job import compose, current
+from experiments.stacked.job import compose
 from experiments.sweep.command_folder import unit_folder
-from experiments.sweep.compose import Composer
+from experiments.sweep.compose import Composer, current
 from experiments.sweep.manifest import noting_stacks
 from experiments.sweep.plan import Job
 from experiments.sweep.unit_files import unit_file, write_unit
