@@ -1,7 +1,7 @@
 """Relaxed permutation matrices (..., n, n) of rows (..., n): [rank, entry], ascending, each rank's weights sum to 1.
 
 Infinite entries keep their hard ranks and have no part in the others'. In the forms with a softmax a weight below the
-dtype's normal range is 0.
+dtype's normal range is 0, and so may one be that is up to n times above it.
 """
 
 from __future__ import annotations

@@ -42,12 +42,12 @@ class Law(Protocol):
 
 
 def softmax(logits: Tensor, out: Tensor | None = None) -> Tensor:
-    """Over the last dim, for logits with the maximum 0, whose memory is used if there is an `out`.
+    """Over the last dim, n logits with the maximum 0, whose memory is used if there is an `out`.
 
-    A weight below the dtype's normal range is 0.
+    A weight below the dtype's normal range is 0, and so may one be that is up to n times above it: a row's sum can be n.
     A CPU takes many times as long for such numbers, and the weights of sorted rows are full of them.
     """
-    lowest = math.log(torch.finfo(logits.dtype).tiny)
+    lowest = math.log(torch.finfo(logits.dtype).tiny * max(1, logits.shape[-1]))
     return torch.softmax(F.threshold(logits, lowest, -math.inf, inplace=out is not None), -1, out=out)
 
 

@@ -474,16 +474,20 @@ def test_a_long_row_is_sorted_softly_without_a_matrix() -> None:
 def test_a_weight_below_the_normal_range_is_zero(
     form: str | None, known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """exp(-90) is such a number in float32, exp(-87) is none, nor is one of them in float64."""
+    """exp(-90) is such a number in float32, exp(-86) is none, nor is one of them in float64."""
     monkeypatch.setattr(permutations, "known_finite", lambda _: known)
     for dtype in (torch.float32, torch.float64):
-        for distance in (87.0, 90.0):
+        for distance in (86.0, 90.0):
             x = torch.tensor([0.0, distance], dtype=dtype)
             weight = Smooth(form=form)(Permutation(), x, T=1.0)[0, 1]
             if dtype == torch.float32 and distance == 90:
                 assert weight == 0
             else:
                 assert weight == pytest.approx(math.exp(-distance), rel=1e-4)
+    crowded = torch.cat([torch.zeros(99), torch.linspace(80.0, 90.0, 101)])
+    weights = Smooth(form=form)(Permutation(), crowded, T=1.0 if form is None else 99.0)
+    assert (weights[0] == 0).any()
+    assert ((weights == 0) | (weights >= torch.finfo(torch.float32).tiny)).all()
 
 
 @pytest.mark.parametrize("form", FORMS)
