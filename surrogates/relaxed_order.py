@@ -44,7 +44,7 @@ class Law(Protocol):
 def softmax(logits: Tensor, out: Tensor | None = None) -> Tensor:
     """Over the last dim, n logits with the maximum 0, whose memory is used if there is an `out`.
 
-    A weight below the dtype's normal range is 0, and so may one be that is up to n times above it: a row's sum can be n.
+    A weight below the dtype's normal range is 0, and so may one be that is up to n times above it, as a row's sum is.
     A CPU takes many times as long for such numbers, and the weights of sorted rows are full of them.
     """
     lowest = math.log(torch.finfo(logits.dtype).tiny * max(1, logits.shape[-1]))
