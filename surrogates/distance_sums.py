@@ -39,17 +39,17 @@ def within_reach(rows: Tensor, T: Tensor | float) -> Ascending | None:
 
 def sorted_values(rows: Tensor, ascending: Ascending, T: Tensor | float) -> Tensor:
     """P x, (..., n) by ranks, with SoftSort's P_ij = K_ij / sum_k K_ik, K_ij = exp(-|x_(i) - x_j| / T)."""
-    values: Tensor = _Product.apply(rows, *ascending, None, float(T))
+    values: Tensor = _SoftSortProduct.apply(rows, *ascending, None, float(T))
     return values
 
 
 def received(rows: Tensor, ascending: Ascending, T: Tensor | float, factor: Tensor) -> Tensor:
     """factor P, (..., c, n) by entries, for constants (c, n)."""
-    product: Tensor = _Product.apply(rows, *ascending, factor, float(T))
+    product: Tensor = _SoftSortProduct.apply(rows, *ascending, factor, float(T))
     return product
 
 
-class _Product(torch.autograd.Function):
+class _SoftSortProduct(torch.autograd.Function):
     """Indices are places in ascending order here, in which K is symmetric; T is a constant."""
 
     @staticmethod

@@ -55,7 +55,7 @@ def relaxed_weights(law: Law, rows: Tensor, places: Tensor, T: Tensor | float) -
     """P = softmax over j of the logits, (..., k, n)."""
     if _by_torch(law, rows, places, T):
         return softmax(law.logits(rows, places, T))
-    weights: Tensor = _Weights.apply(rows, places, float(T), law)
+    weights: Tensor = _RelaxedWeights.apply(rows, places, float(T), law)
     return weights
 
 
@@ -63,7 +63,7 @@ def relaxed_product(law: Law, rows: Tensor, places: Tensor, T: Tensor | float, f
     """P x, (..., k), or factor P, (..., c, n), for constants (c, k)."""
     if _by_torch(law, rows, places, T):
         return _product(softmax(law.logits(rows, places, T)), rows, factor)
-    product: Tensor = _Product.apply(rows, places, factor, float(T), law)
+    product: Tensor = _RelaxedProduct.apply(rows, places, factor, float(T), law)
     return product
 
 
@@ -78,7 +78,7 @@ def _by_torch(law: Law, rows: Tensor, places: Tensor, T: Tensor | float) -> bool
     return isinstance(T, Tensor) and (T.requires_grad or T.dim() > 0 or dual(T))
 
 
-class _Weights(torch.autograd.Function):
+class _RelaxedWeights(torch.autograd.Function):
     """For rows (..., n) with places (..., k); T is a constant."""
 
     @staticmethod
@@ -105,7 +105,7 @@ class _Weights(torch.autograd.Function):
         return by_rows, None, None, None
 
 
-class _Product(torch.autograd.Function):
+class _RelaxedProduct(torch.autograd.Function):
     """The same weights' product with the rows, or a factor with theirs."""
 
     @staticmethod
