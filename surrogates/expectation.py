@@ -6,17 +6,17 @@ anew when it is asked for; the slope is made of torch operations, so derivatives
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from surrogates import fourier_series
 from surrogates.carriers import applier, slopes_only
 from surrogates.kernels import Kernel, Logistic, Normal
-from surrogates.known import at_hand, readable
+from surrogates.known import readable
 
 CHUNK = 2**16  # numbers
 Curve = Callable[[Tensor, Tensor], Tensor]
@@ -160,8 +160,7 @@ def _far_value(kernel: Kernel, read: float | None, x: Tensor, T: Tensor) -> Tens
     if kernel.boxes:
         ripple = _box_ripple(kernel.boxes, r, T)
     else:
-        sines = _polynomial(_weights(kernel, read, x, T, slope=False), torch.cos(2 * math.pi * r))
-        ripple = torch.sin(2 * math.pi * r) * sines
+        ripple = fourier_series.ripple(kernel, read, r, T, _window(kernel, x.dtype)[2])
     return n + (r + (ripple + 0.5))
 
 
@@ -177,7 +176,7 @@ def _far_slope(kernel: Kernel, read: float | None, x: Tensor, T: Tensor) -> Tens
     r = _split(x)[1]
     if kernel.boxes:
         return 1 + _box_ripple_slope(kernel.boxes, r, T)
-    return _polynomial(_weights(kernel, read, x, T, slope=True), torch.cos(2 * math.pi * r))
+    return fourier_series.slope(kernel, read, r, T, _window(kernel, x.dtype)[2])
 
 
 _WINDOWS = {  # float32, float64: steps summed to each side, largest T at which that is exact, harmonics needed above
@@ -190,53 +189,6 @@ def _window(kernel: Kernel, dtype: torch.dtype) -> tuple[int, float, int]:
     if kernel.boxes:
         return 0, 0.5, 0
     return _WINDOWS[type(kernel)][dtype == torch.float64]
-
-
-def _chebyshev(first: list[float], second: list[float], count: int) -> list[list[float]]:
-    """Coefficients, lowest power first, of polynomials with P_n = 2 c P_{n-1} - P_{n-2}."""
-    rows = [first, second]
-    while len(rows) < count:
-        twice, before = [0.0] + [2 * a for a in rows[-1]], rows[-2] + [0.0, 0.0]
-        rows.append([a - b for a, b in zip(twice, before, strict=False)])
-    return [row + [0.0] * (count - len(row)) for row in rows[:count]]
-
-
-_SINES = [
-    [a / (n * math.pi) for a in row] for n, row in enumerate(_chebyshev([1.0], [0.0, 2.0], 8), start=1)
-]  # sin(n t) / sin(t) / (n pi)
-_COSINES = [[2 * a for a in row] for row in _chebyshev([1.0], [0.0, 1.0], 9)]  # 2 cos(n t)
-_COSINES[0][0] = 1.0
-
-
-def _weights(kernel: Kernel, read: float | None, x: Tensor, T: Tensor, slope: bool) -> tuple[Tensor, ...]:
-    """Coefficients of the powers of cos(t) in the series of the value, or of its slope; for x, which has T's dtype."""
-    harmonics = _window(kernel, x.dtype)[2]
-    if read is not None and at_hand(x):
-        return _kept_weights(kernel, read, x.dtype, harmonics, slope)
-    return _series(kernel, T, harmonics, slope)
-
-
-@lru_cache(maxsize=256)
-def _kept_weights(kernel: Kernel, T: float, dtype: torch.dtype, harmonics: int, slope: bool) -> tuple[Tensor, ...]:
-    with torch.inference_mode(False):
-        return _series(kernel, torch.tensor(T, dtype=dtype, device="cpu"), harmonics, slope)
-
-
-def _series(kernel: Kernel, T: Tensor, harmonics: int, slope: bool) -> tuple[Tensor, ...]:
-    """sum_n phi(2 pi n T) p_n, p_n a row of the table; row 0 of the cosines is n = 0."""
-    table = _COSINES if slope else _SINES
-    n = torch.arange(0 if slope else 1, harmonics + 1, dtype=T.dtype, device=T.device)
-    phi = kernel.characteristic((2 * math.pi) * n * T)
-    rows = torch.tensor([row[: len(n)] for row in table[: len(n)]], dtype=T.dtype, device=T.device)
-    return (phi.unsqueeze(-1) * rows).sum(0).unbind(0)
-
-
-def _polynomial(coefficients: tuple[Tensor, ...], c: Tensor) -> Tensor:
-    """Horner's rule, lowest power first, one kernel a power."""
-    *rest, total = coefficients
-    for coefficient in reversed(rest):
-        total = torch.addcmul(coefficient, total, c)
-    return total
 
 
 def _sawtooth(r: Tensor) -> Tensor:
