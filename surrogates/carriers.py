@@ -214,17 +214,22 @@ def passing_between(x: Tensor, low: float, high: float, strict: bool = False) ->
     return held
 
 
+def denormals_are_zero() -> bool:
+    """Whether this thread takes numbers too small for full precision as 0 (`torch.set_flush_denormal`)."""
+    return SMALLEST_NORMAL / 2 == 0.0
+
+
 def around(low: float, high: float, dtype: torch.dtype) -> tuple[float, float]:
     """The numbers of a dtype next below `low` and next above `high`.
 
-    Where this thread takes denormal numbers as 0 (`torch.set_flush_denormal`), next to 0 is the smallest normal one.
+    Where denormal numbers are 0, next to 0 is the smallest normal one.
     """
-    return _around(low, high, dtype, SMALLEST_NORMAL / 2 == 0.0)
+    return _around(low, high, dtype, denormals_are_zero())
 
 
 @cache
-def _around(low: float, high: float, dtype: torch.dtype, denormals_are_zero: bool) -> tuple[float, float]:
+def _around(low: float, high: float, dtype: torch.dtype, without_denormals: bool) -> tuple[float, float]:
     bounds = torch.tensor([low, high], dtype=dtype)
     below, above = torch.nextafter(bounds, torch.tensor([-math.inf, math.inf], dtype=dtype)).tolist()
-    least = torch.finfo(dtype).tiny if denormals_are_zero else 0.0
+    least = torch.finfo(dtype).tiny if without_denormals else 0.0
     return below if low else min(below, -least), above if high else max(above, least)

@@ -20,6 +20,15 @@ def test_they_are_zero_in_the_block_and_themselves_after_it():
     assert (SMALLEST / 2).item() == 2.0**-127
 
 
+def test_where_they_were_zero_before_training_they_are_after_it(tmp_path):
+    torch.set_flush_denormal(True)
+    try:
+        assert train(tmp_path / "run", "max_steps=1", "model.width=8").status == "DONE"
+        assert (SMALLEST / 2).item() == 0.0
+    finally:
+        torch.set_flush_denormal(False)
+
+
 def test_training_takes_them_as_zero(tmp_path, monkeypatch):
     seen = []
     advance = session.Session._advance
