@@ -7,6 +7,9 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from experiments.sweep.head_start import HeadStart
+
+conf = Path(__file__).resolve().parent / "conf"
 status = 1  # of the process, until `main` has said it
 
 
@@ -20,6 +23,7 @@ def leave() -> None:
 
 if __name__ == "__main__":
     atexit.register(leave)  # the first to be registered, which runs last
+    head_start = HeadStart(conf)
 
 gc.disable()  # what is imported stays, and is not worth looking through again and again
 from experiments.cli import main  # noqa: E402
@@ -29,7 +33,7 @@ gc.enable()
 
 if __name__ == "__main__":
     try:
-        main(Path(__file__).resolve().parent / "conf")
+        main(conf, head_start)
     except SystemExit as end:
         status = int(end.code or 0)
         raise

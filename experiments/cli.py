@@ -11,20 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-import hydra
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.cli_errors import readable, refuse_repeated_keys
+from experiments.hydra_command import run_hydra
 from experiments.interruption import Interrupted
 from experiments.output import lasting_output
+from experiments.sweep.head_start import HeadStart
 from experiments.task import JobFailed, Task, UserError
-
-VERSION_BASE = "1.3"
 
 
 @lasting_output()
-def main(conf: Path) -> NoReturn:
+def main(conf: Path, head_start: HeadStart | None = None) -> NoReturn:
     """Runs the job or the sweep that the command line asks for, and exits: 0 if all is well.
 
     1: a run failed; 2: the command, configuration, data or folder is wrong, or the cell is empty; 130, 143: stopped by
@@ -32,11 +31,14 @@ def main(conf: Path) -> NoReturn:
     """
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come to us instead of being printed as a trace
     task = Task(conf, list(sys.argv), uuid.uuid4().hex)
-    command = hydra.main(version_base=VERSION_BASE, config_path=str(conf), config_name="config")(task)
     try:
         refuse_repeated_keys(sys.argv[1:])
-        with _flags_first(), _terminable():
-            command()
+        with _terminable():
+            sweeper = head_start and head_start.sweeper(task)
+            if sweeper:
+                sweeper.sweep(sweeper.config.hydra.overrides.task)
+            else:
+                run_hydra(conf, task)
         if task.refused is not None:
             raise task.refused
     except (*UserError, HydraException, OmegaConfBaseException) as error:
@@ -51,18 +53,6 @@ def main(conf: Path) -> NoReturn:
             raise
         _exit(2, f"error: {readable(error, conf)}")
     sys.exit(task.code)
-
-
-@contextmanager
-def _flags_first() -> Iterator[None]:
-    """Puts -m before all overrides: Hydra takes no override behind a flag that stands behind another one."""
-    typed = sys.argv
-    flags = [argument for argument in typed[1:] if argument in ("-m", "--multirun")]
-    sys.argv = [typed[0], *flags, *(argument for argument in typed[1:] if argument not in flags)]
-    try:
-        yield
-    finally:
-        sys.argv = typed
 
 
 @contextmanager

@@ -26,12 +26,10 @@ ConfigStore.instance().store(group="hydra/sweeper", name="listed", node=ListedSw
 
 
 class ListedSweeper(Sweeper):
-    """Hands what the command line asks for to `experiments.sweep`; imports no torch.
+    """Hands what the command line asks for to `experiments.sweep`; imports no torch before.
 
-    `composer` is what the planned jobs were composed by.
+    `composer` composes the jobs.
     """
-
-    composer: Any = None
 
     def __init__(
         self,
@@ -43,7 +41,16 @@ class ListedSweeper(Sweeper):
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keeps what the jobs need."""
+        from experiments.sweep.compose import Composer
+
         self.hydra_context, self.task_function, self.config = hydra_context, task_function, config
+        self.composer: Any = Composer(hydra_context.config_loader, config)
+
+    def listed(self, arguments: Sequence[str]) -> list[list[str]]:
+        """The overrides of every job that the command line asks for."""
+        from experiments.sweep.listing import job_overrides, plain_list
+
+        return job_overrides(arguments, self.params, plain_list(self.points, "points"))
 
     def sweep(self, arguments: list[str]) -> Any:
         """Runs the sweep."""

@@ -63,7 +63,7 @@ def _composed(overrides: tuple[str, ...]) -> Any:
     import hydra
     from hydra.core.global_hydra import GlobalHydra
 
-    from experiments.cli import VERSION_BASE
+    from experiments.hydra_command import VERSION_BASE
     from experiments.naming import register_resolvers
 
     read_files_once()

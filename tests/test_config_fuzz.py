@@ -12,10 +12,10 @@ from hydra.errors import HydraException
 from hypothesis import HealthCheck, given, settings
 from omegaconf.errors import OmegaConfBaseException
 
-from experiments.cli import VERSION_BASE
 from experiments.cli_errors import readable
 from experiments.config import ConfigError
 from experiments.data.dataset import DataError
+from experiments.hydra_command import VERSION_BASE
 from experiments.hyperparameters import options
 from experiments.identity import Identifier
 from experiments.naming import register_resolvers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,15 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
-from experiments.identity import Identifier
-
 
 class Composer:
     """`composer(overrides)` is what Hydra's `load_sweep_config` gives for them, at a tenth of its time.
 
-    `identify` knows what it has composed; `ready` are numbered jobs, each to be given once.
+    `ready` are numbered jobs, each to be given once; `identify` knows what it has composed. Imports no torch before.
     """
 
     def __init__(self, loader: Any, master: DictConfig) -> None:
         self.loader, self.master = loader, master
-        self.identify = Identifier()
         self.ready: dict[tuple[str, ...], DictConfig] = {}
         self._parser = OverridesParser.create()
         self._parsed: dict[str, Override] = {}
@@ -54,6 +52,17 @@ class Composer:
             folder = Path(str(config.hydra.sweep.dir), str(config.hydra.sweep.subdir))
             config.hydra.runtime.output_dir = str(folder.absolute())
         return config
+
+    def prepare(self, jobs: Sequence[Sequence[str]]) -> None:
+        """Composes numbered jobs, from 0."""
+        self.ready = {tuple(own): self.numbered(own, number) for number, own in enumerate(jobs)}
+
+    @cached_property
+    def identify(self) -> Any:
+        """The sweep's `Identifier`."""
+        from experiments.identity import Identifier
+
+        return Identifier()
 
     def _parse(self, overrides: Sequence[str]) -> list[Override]:
         new = [text for text in overrides if text not in self._parsed]

@@ -17,7 +17,7 @@ from experiments.naming import typed_keys
 from experiments.run import record_missing
 from experiments.sweep.command_folder import at_work
 from experiments.sweep.compose import Composer
-from experiments.sweep.listing import job_overrides, left_out, plain_list
+from experiments.sweep.listing import left_out, plain_list
 from experiments.sweep.manifest import record
 from experiments.sweep.plan import Job, plan
 from experiments.sweep.preview import preview
@@ -79,9 +79,8 @@ def _engine(sweeper: Any, due: Sequence[Job]) -> str:
 
 def _plan(sweeper: Any, arguments: list[str]) -> tuple[list[Job], dict[tuple[str, ...], DictConfig]]:
     """The jobs, and what was composed for them, by their overrides."""
-    points = plain_list(sweeper.points, "points")
     filters = plain_list(sweeper.leave_out, "leave_out")
-    composer = sweeper.composer = Composer(sweeper.hydra_context.config_loader, sweeper.config)
+    composer: Composer = sweeper.composer
     numbers = itertools.count()
     configs: dict[tuple[str, ...], DictConfig] = {}
 
@@ -89,8 +88,7 @@ def _plan(sweeper: Any, arguments: list[str]) -> tuple[list[Job], dict[tuple[str
         configs[tuple(overrides)] = config = composer.numbered(overrides, next(numbers))
         return config
 
-    overrides = job_overrides(arguments, sweeper.params, points)
-    jobs = plan(overrides, compose, lambda config: left_out(config, filters), composer.identify)
+    jobs = plan(sweeper.listed(arguments), compose, lambda config: left_out(config, filters), composer.identify)
     return jobs, configs
 
 
