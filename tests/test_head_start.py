@@ -12,7 +12,7 @@ from runs import CONF, ROOT
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no core for it")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
-OWN = ["-m", "strategy=ste,smooth", "seed=0,1", "max_steps=2", "hydra.sweep.dir=runs/one"]
+OWN = ["-m", "strategy=ste,smooth", "seed=0,1", "max_steps=2"]
 SCRIPT = f"""
 import json, os, sys
 from pathlib import Path
@@ -39,8 +39,9 @@ def composed(*lines):
 
 def test_all_jobs_are_composed_without_torch():
     (jobs,) = composed(OWN)
-    own = ["max_steps=2"]  # what is said to Hydra is the same for all
-    assert jobs == [[[f"strategy={name}", f"seed={seed}", *own], seed] for name in ("ste", "smooth") for seed in (0, 1)]
+    assert jobs == [
+        [[f"strategy={name}", f"seed={seed}", "max_steps=2"], seed] for name in ("ste", "smooth") for seed in (0, 1)
+    ]
 
 
 @pytest.mark.slow
@@ -71,20 +72,25 @@ def test_what_was_sent_in_part_is_nothing(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_sweep_is_the_same_with_one_core_where_nothing_is_composed_ahead(tmp_path):
+@pytest.mark.parametrize("more", [(), ("hydra.sweep.dir=runs/${now:%H-%M-%S_%f}",)])
+@pytest.mark.parametrize("launcher", ["basic", "stacked"])
+def test_a_sweep_is_the_same_with_one_core_where_nothing_is_composed_ahead(tmp_path, launcher, more):
     cores = sorted(os.sched_getaffinity(0))
 
     def swept(name, own):
         home = tmp_path / name
         home.mkdir()
-        line = [sys.executable, str(ROOT / "train.py"), *OWN]
+        line = [sys.executable, str(ROOT / "train.py"), *OWN, f"hydra/launcher={launcher}", "workers=1", *more]
         done = subprocess.run(
             line, cwd=home, env=ENVIRONMENT, capture_output=True, preexec_fn=lambda: os.sched_setaffinity(0, own)
         )
         assert done.returncode == 0
         files = {str(path.relative_to(home)): path for path in home.rglob("*") if path.suffix in (".yaml", ".jsonl")}
-        manifest = (home / "runs/one/manifest.json").read_bytes()
-        return {name: path.read_text().replace(str(home), "") for name, path in files.items()}, manifest, done.stdout
+        (root,) = home.glob("runs/*")
+        manifest = (root / "manifest.json").read_bytes()
+        own = str(root.relative_to(home))
+        texts = {name: path.read_text().replace(str(home), "") for name, path in files.items()}
+        return {name.replace(own, "root"): text.replace(own, "root") for name, text in texts.items()}, manifest
 
     one, two = swept("one", cores[:1]), swept("two", cores)
     assert len(two[0]) == 4 * 5

@@ -54,7 +54,8 @@ class Composer:
         return config
 
     def prepare(self, jobs: Sequence[Sequence[str]]) -> None:
-        """Composes numbered jobs, from 0."""
+        """Composes numbered jobs, from 0, of a sweep whose folder has got its name: jobs take that over."""
+        str(self.master.hydra.sweep.dir)
         self.ready = {tuple(own): self.numbered(own, number) for number, own in enumerate(jobs)}
 
     @cached_property
