@@ -23,6 +23,7 @@ from experiments.stacked import cross_entropy
 from experiments.stacked.code_cache import Code, kept
 from experiments.stacked.layers import Asked, StackedHardLayer, stack, taking
 from experiments.stacked.optimizers import Number, StackedOptimizer
+from experiments.stacked.tensor_tree import described, leaves, refilled
 from surrogates import hard_layers
 
 State = dict[str, Tensor]
@@ -167,33 +168,6 @@ class CompiledStep:
             for name, gradient in gradients.items():
                 self.optimizer.update(trained[name], gradient, states[name], numbers)
         return [losses.detach(), *said]
-
-
-def leaves(tree: Any) -> Iterator[Tensor]:
-    """The tensors of nested dicts and lists, in order."""
-    if isinstance(tree, Tensor):
-        yield tree
-    else:
-        for part in tree.values() if isinstance(tree, dict) else tree:
-            yield from leaves(part)
-
-
-def refilled(tree: Any, tensors: Iterator[Tensor]) -> Any:
-    """The same nested dicts and lists with other tensors."""
-    if isinstance(tree, Tensor):
-        return next(tensors)
-    if isinstance(tree, dict):
-        return {key: refilled(part, tensors) for key, part in tree.items()}
-    return [refilled(part, tensors) for part in tree]
-
-
-def described(tree: Any) -> Any:
-    """The names, types, shapes and strides of tensors in nested dicts and lists."""
-    if isinstance(tree, Tensor):
-        return [str(tree.dtype), list(tree.shape), list(tree.stride())]
-    if isinstance(tree, dict):
-        return {key: described(part) for key, part in tree.items()}
-    return [described(part) for part in tree]
 
 
 def obstacle(model: nn.Module) -> str | None:
