@@ -78,6 +78,7 @@ class Steps:
         """(distance - k step) / T for the steps k of the window along a first dimension, as many at once as is good."""
         offsets = self.step * torch.arange(self.width, dtype=distance.dtype, device=distance.device)
         at_once = max(1, TOGETHER[distance.is_cuda or torch.compiler.is_compiling()] // max(1, distance.numel()))
+        sharpness = 1 / T
         for block in torch.split(offsets, at_once):
             u = distance - block.reshape(-1, *[1] * distance.dim())
-            yield u / T if torch._C._are_functorch_transforms_active() else u.div_(T)
+            yield u * sharpness if torch._C._are_functorch_transforms_active() else u.mul_(sharpness)
