@@ -5,6 +5,7 @@ What goes wrong there is not said there: this process then has Hydra compose the
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
@@ -55,7 +56,12 @@ def _received(sent: bytes, task: Any) -> Any:
 
     setbase(VERSION_BASE)
     setup_globals()
-    sweeper = pickle.loads(sent)
+    gc.disable()  # what is read stays, as what is imported does
+    try:
+        sweeper = pickle.loads(sent)
+        gc.freeze()
+    finally:
+        gc.enable()
     sweeper.task_function = task
     own = sweeper.config.hydra
     JobRuntime.instance().set("name", own.job.name)
