@@ -50,6 +50,7 @@ def test_where_there_is_no_such_sweep_or_something_is_wrong_nothing_is_composed(
         ["strategy=ste"],
         ["-m", "seed=0,1", "hydra/sweeper=basic", f"hydra.sweep.dir={tmp_path}"],
         ["-m", "seed=0,1", "+hydra.callbacks.one._target_=hydra.experimental.callback.Callback"],
+        ["-m", "seed=0,1", "hydra.verbose=true"],
         ["-m", "no_such_key=0,1"],
         ["-m", "seed=0,1", "--cfg", "job"],
         ["-m", "seed='"],

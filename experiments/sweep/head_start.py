@@ -99,13 +99,13 @@ def _no_task(*_: Any, **__: Any) -> None:
 
 
 def _composed(hydra: Any, config_name: str, overrides: list[str]) -> bytes:
-    """The sweeper as it is to be sent; nothing where it is one of others, or the configuration names callbacks."""
+    """The sweeper as it is to be sent; nothing where it is not ours, or Hydra is to say or call something."""
     from hydra._internal.callbacks import Callbacks
     from hydra.core.plugins import Plugins
     from hydra.types import HydraContext, RunMode
 
     config = hydra.compose_config(config_name, overrides, RunMode.MULTIRUN, with_log_configuration=True)
-    if config.hydra.callbacks or config.hydra.runtime.choices["hydra/sweeper"] != "listed":
+    if config.hydra.verbose or config.hydra.callbacks or config.hydra.runtime.choices["hydra/sweeper"] != "listed":
         return b""
     sweeper: Any = Plugins.instance().instantiate_sweeper(
         config=config, hydra_context=HydraContext(hydra.config_loader, Callbacks()), task_function=_no_task
