@@ -16,7 +16,10 @@ SOURCES = [path for name in ("experiments", "surrogates", "hydra_plugins") for p
 EXECUTES = {"eval", "exec", "compile", "__import__"}  # called by their bare names
 LOADS = {f"{module}.{name}" for module in ("pickle", "cloudpickle", "dill", "marshal") for name in ("load", "loads")}
 FORBIDDEN = EXECUTES | LOADS | {"os.system", "os.popen", "yaml.unsafe_load", "yaml.full_load", "pickle.Unpickler"}
-IN_MEMORY = {("compose.py", "pickle.loads")}  # what the same object pickled: a copy, faster than `deepcopy`
+IN_MEMORY = {
+    ("compose.py", "pickle.loads"),  # what the same object pickled: a copy, faster than `deepcopy`
+    ("head_start.py", "pickle.loads"),  # what a copy of this process sent through a pipe that no other has
+}
 
 
 class Trap:
