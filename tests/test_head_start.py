@@ -74,8 +74,10 @@ def test_what_was_sent_in_part_is_nothing(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("hydra.sweep.dir=runs/${now:%H-%M-%S_%f}",)])
-@pytest.mark.parametrize("launcher", ["basic", "stacked"])
+@pytest.mark.parametrize("launcher", ["basic", "stacked", "joblib"])
 def test_a_sweep_is_the_same_with_one_core_where_nothing_is_composed_ahead(tmp_path, launcher, more):
+    if launcher == "joblib":
+        pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
     cores = sorted(os.sched_getaffinity(0))
 
     def swept(name, own):

@@ -48,7 +48,6 @@ def _is_possible() -> bool:
 
 
 def _received(sent: bytes, task: Any) -> Any:
-    from hydra.core.hydra_config import HydraConfig
     from hydra.core.utils import JobRuntime, configure_log, setup_globals
     from hydra.version import setbase
 
@@ -65,7 +64,6 @@ def _received(sent: bytes, task: Any) -> Any:
     sweeper.task_function = task
     own = sweeper.config.hydra
     JobRuntime.instance().set("name", own.job.name)
-    HydraConfig.instance().set_config(sweeper.config)
     configure_log(own.hydra_logging, own.verbose)
     return sweeper
 
