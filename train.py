@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,9 @@ def leave() -> None:
 if __name__ == "__main__":
     atexit.register(leave)  # the first to be registered, which runs last
     head_start = HeadStart(conf)
+    stoppable = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if stoppable:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is begun: a trace would say nothing
 
 gc.disable()  # what is imported stays, and is not worth looking through again and again
 from experiments.cli import main  # noqa: E402
@@ -32,6 +36,8 @@ gc.freeze()
 gc.enable()
 
 if __name__ == "__main__":
+    if stoppable:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         main(conf, head_start)
     except SystemExit as end:

@@ -107,6 +107,17 @@ def screen(sent):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("more", [(), ("-m", "seed=0,1")])
+def test_stopped_while_it_imports_it_ends_without_a_word(tmp_path, more):
+    running = subprocess.Popen([*TRAIN, *more], cwd=tmp_path, env=ENVIRONMENT, stdout=-1, stderr=-1)
+    time.sleep(0.3)  # importing torch takes longer everywhere
+    running.send_signal(signal.SIGINT)
+    assert running.communicate(timeout=60) == (b"", b"")
+    assert running.returncode == -signal.SIGINT
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
 def test_on_a_terminal_there_is_a_bar_and_no_garbage_after_it(tmp_path):
     code, sent = on_a_terminal(tmp_path, "max_steps=400", "eval_every=50", "hydra.run.dir=run")
     assert code == 0
