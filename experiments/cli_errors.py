@@ -9,6 +9,7 @@ from hydra.errors import HydraException, OverrideParseException
 
 from experiments.config import GROUPS
 from experiments.config_values import ConfigError, suggestion
+from experiments.hydra_command import SWEEPS
 from experiments.hyperparameters import option_keys, options, settable_keys
 
 
@@ -35,7 +36,7 @@ def readable(error: BaseException, conf: Path) -> str:
 
 def refuse_repeated_keys(arguments: list[str]) -> None:
     """Raises ConfigError for a key that a sweep is given twice: Hydra would drop all its values but the last ones."""
-    if not {"-m", "--multirun"} & set(arguments):
+    if not set(SWEEPS) & set(arguments):
         return
     keys = [
         argument.lstrip("+").partition("=")[0]

@@ -14,13 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from experiments.hydra_command import SWEEPS, VERSION_BASE, run_hydra
+
 
 class HeadStart:
     """Begins when it is made, where the command line asks for a sweep and there is a core to spare."""
 
     def __init__(self, conf: Path) -> None:
         self._other, self._pipe = 0, -1
-        if {"-m", "--multirun"} & set(sys.argv[1:]) and _is_possible():
+        if set(SWEEPS) & set(sys.argv[1:]) and _is_possible():
             self._pipe, writing = os.pipe()
             self._other = os.fork()
             if self._other == 0:
@@ -51,8 +53,6 @@ def _received(sent: bytes, task: Any) -> Any:
     from hydra.core.utils import JobRuntime, configure_log, setup_globals
     from hydra.version import setbase
 
-    from experiments.hydra_command import VERSION_BASE
-
     setbase(VERSION_BASE)
     setup_globals()
     gc.disable()  # what is read stays, as what is imported does
@@ -77,7 +77,6 @@ def _compose(conf: Path, pipe: int) -> NoReturn:
         os.dup2(nowhere, 2)
         from hydra._internal.hydra import Hydra
 
-        from experiments.hydra_command import run_hydra
         from experiments.naming import register_resolvers
 
         def multirun(self: Any, config_name: str, task_function: Any, overrides: list[str], **_: Any) -> None:
@@ -108,6 +107,5 @@ def _composed(hydra: Any, config_name: str, overrides: list[str]) -> bytes:
     sweeper: Any = Plugins.instance().instantiate_sweeper(
         config=config, hydra_context=HydraContext(hydra.config_loader, Callbacks()), task_function=_no_task
     )
-    sweeper.task_function = None
     sweeper.composer.prepare(sweeper.listed(config.hydra.overrides.task))
     return pickle.dumps(sweeper)
