@@ -1,0 +1,81 @@
+"""Checks that a change of the code changes no number: every component under every strategy, alone and stacked.
+
+Record the runs of two checkouts, then compare the files that hold their numbers byte for byte:
+
+    python benchmarks/same_numbers.py record BEFORE --checkout OTHER
+    python benchmarks/same_numbers.py record AFTER
+    python benchmarks/same_numbers.py compare BEFORE AFTER
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[1]
+STEPS = ("max_steps=60", "log_every=10", "eval_every=20", "hydra/launcher=stacked")
+ENGINES = {"single": ("engine=single",), "stacked": ("engine=stacked", "seed=0,1")}
+FILES = ("metrics.jsonl", "result.json")
+
+
+def record(folder: Path, checkout: Path) -> None:
+    """Trains everything below `folder` with the code of a checkout."""
+    components, strategies = (_options(checkout, group) for group in ("component", "strategy"))
+    without_pooling = [name for name in components if name != "hard_max_pool"]
+    models = {"mlp": without_pooling, "cnn": ["hard_max_pool", "binary", "quantized_weight", "k_winners"]}
+    for engine, own in ENGINES.items():
+        for model, some in models.items():
+            root = f"hydra.sweep.dir={folder.resolve() / f'{engine}-{model}'}"
+            product = f"component={','.join(some)}", f"strategy={','.join(strategies)}", f"model={model}"
+            subprocess.run([sys.executable, "train.py", "-m", *product, *STEPS, *own, root], cwd=checkout, check=False)
+
+
+def compare(before: Path, after: Path) -> int:
+    """Prints the runs that differ; 1 if any does."""
+    status = "status.json"
+    folders = sorted({path.parent.relative_to(root) for root in (before, after) for path in root.rglob(status)})
+    different = 0
+    for folder in folders:
+        ended = [_status(root / folder / status) for root in (before, after)]
+        files = [file for file in FILES if _content(before / folder / file) != _content(after / folder / file)]
+        if files or ended[0] != ended[1]:
+            different += 1
+            print(f"{folder}: {', '.join(files) or f'{ended[0]} before, {ended[1]} after'}")
+    print(f"{len(folders)} runs compared, {different} differ")
+    return int(different > 0 or not folders)
+
+
+def _options(checkout: Path, group: str) -> list[str]:
+    return sorted(path.stem for path in (checkout / "conf" / group).glob("*.yaml"))
+
+
+def _status(file: Path) -> str:
+    return str(json.loads(file.read_text())["status"]) if file.exists() else "nothing"
+
+
+def _content(file: Path) -> bytes | None:
+    return file.read_bytes() if file.exists() else None
+
+
+def main() -> int:
+    """Records or compares, as the command line says."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    recording = commands.add_parser("record", help="train everything with the code of a checkout")
+    recording.add_argument("folder", type=Path)
+    recording.add_argument("--checkout", type=Path, default=HERE)
+    comparing = commands.add_parser("compare", help="compare two recorded folders")
+    comparing.add_argument("before", type=Path)
+    comparing.add_argument("after", type=Path)
+    options = parser.parse_args()
+    if options.command == "compare":
+        return compare(options.before, options.after)
+    record(options.folder, options.checkout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
