@@ -30,7 +30,7 @@ if __name__ == "__main__":
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is begun: a trace would say nothing
 
 gc.disable()  # what is imported stays, and is not worth looking through again and again
-from experiments.cli import main  # noqa: E402
+from experiments.command.cli import main  # noqa: E402
 
 gc.freeze()
 gc.enable()

@@ -43,11 +43,11 @@ def _trained(overrides: list[str]):
     import torch
     from hydra import compose, initialize_config_dir
 
-    from experiments.build import build_model
-    from experiments.config import choose
+    from experiments.config.choices import choose
+    from experiments.config.folder_names import register_resolvers
     from experiments.data import load
-    from experiments.naming import register_resolvers
-    from experiments.trainer import Trainer
+    from experiments.training.build import build_model
+    from experiments.training.trainer import Trainer
     from surrogates import calibrate
 
     register_resolvers()

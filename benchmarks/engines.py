@@ -1,4 +1,4 @@
-"""The constants of `experiments/stacked/arrange.py`: CPU milliseconds a training step by engine, and what fits them.
+"""The constants of `experiments/sweep/arrange.py`: CPU milliseconds a training step by engine, and what fits them.
 
 Digits MLP with quantized activations (ste), batch 64, gradient norms every 10 steps: one run alone, and stacks of 8 and
 64, eager and compiled, at widths 32 and 128. Medians over rounds in which the engines follow each other. A step of R
@@ -46,7 +46,7 @@ def main() -> None:
     for (engine, R, width), value in taken.items():
         print(f"| {engine} | {R} | {width} | {value:.3g} | {cold[engine, R, width]:.3g} |")
     print()
-    from experiments.stacked import arrange
+    from experiments.sweep import arrange
 
     present = {**vars(arrange), "FLOPS / PASSES": arrange.FLOPS / arrange.PASSES}
     for name, value in constants(taken).items():
@@ -71,8 +71,8 @@ def constants(taken: dict[Any, float]) -> dict[str, float]:
 
 def single(width: int) -> Callable[[], Any]:
     """A step of one run."""
-    from experiments.build import build_model
-    from experiments.trainer import Trainer
+    from experiments.training.build import build_model
+    from experiments.training.trainer import Trainer
 
     choices, data = _choices(width)
     return Trainer(build_model(choices), choices.optimizer, choices.settings, data).advance
@@ -82,8 +82,8 @@ def stacked(replicas: int, width: int, compiled: bool) -> Callable[[], Any]:
     """A step of a stack."""
     import dataclasses
 
-    from experiments.build import build_model
     from experiments.stacked.trainer import StackedTrainer
+    from experiments.training.build import build_model
 
     choices, data = _choices(width)
     members = [
@@ -96,9 +96,9 @@ def stacked(replicas: int, width: int, compiled: bool) -> Callable[[], Any]:
 def _choices(width: int) -> tuple[Any, Any]:
     from hydra import compose, initialize_config_dir
 
-    from experiments.config import choose
+    from experiments.config.choices import choose
+    from experiments.config.folder_names import register_resolvers
     from experiments.data import load
-    from experiments.naming import register_resolvers
 
     register_resolvers()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):

@@ -76,9 +76,9 @@ def stacked() -> Callable[[int], dict[str, float]]:
     """A measure of a sweep of so many jobs in this process: milliseconds by part."""
     from hydra.core.global_hydra import GlobalHydra
 
-    from experiments.cli import main as train
-    from experiments.stacked import launch
+    from experiments.command.cli import main as train
     from experiments.stacked.session import StackedSession
+    from experiments.sweep import launch
 
     marks: dict[str, float] = {}
     for owner, function in ((launch, "run_group"), (StackedSession, "_advance"), (StackedSession, "_finish")):

@@ -28,7 +28,7 @@ os._exit(0)
 OWN = """
 import os, sys
 sys.argv = ["train.py", *sys.argv[1:]]
-from experiments import trainer
+from experiments.training import trainer
 advance = trainer.Trainer.advance
 def first(self):
     advance(self)

@@ -40,9 +40,9 @@ def own() -> None:
     """Milliseconds a step of our own session, all its default logging included."""
     from hydra import compose, initialize_config_dir
 
-    from experiments import run as module
-    from experiments.naming import register_resolvers
-    from experiments.session import Session
+    from experiments.config.folder_names import register_resolvers
+    from experiments.training import run as module
+    from experiments.training.session import Session
 
     register_resolvers()
     marks: dict[int, float] = {}

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def load(run: str | Path, which: Literal["best", "last"] = "best", device: str = "cpu") -> nn.Module:
-    """The trained hard model of a run folder; see `experiments.loading.load`."""
-    from experiments.loading import load
+    """The trained hard model of a run folder; see `experiments.training.loading.load`."""
+    from experiments.training.loading import load
 
     return load(run, which, device)

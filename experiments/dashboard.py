@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments.compare.aggregates import write_aggregates
 from experiments.compare.command import MISTAKES, in_words
+from experiments.compare.forms.aggregates import write_aggregates
 from experiments.compare.processes import Workers
 from experiments.compare.progress import watched
 from experiments.compare.report import make
-from experiments.console import shown
-from experiments.output import lasting_output
+from experiments.terminal.console import shown
+from experiments.terminal.output import lasting_output
 
 HOST = "127.0.0.1"  # only this machine may look
 VIEW = "#custom_scalars&regexInput=%5Emean"  # the charts of mean and band, without the runs of single seeds

@@ -11,16 +11,16 @@ from typing import Any
 
 import torch
 
-from experiments.build import floating
-from experiments.config import ConfigError
-from experiments.console import shown, table
+from experiments.config.choices import ConfigError
 from experiments.data import load as load_data
 from experiments.data.dataset import DataError, Option
-from experiments.evaluation import score
-from experiments.loading import chosen, load
-from experiments.output import lasting_output
+from experiments.terminal.console import shown, table
+from experiments.terminal.output import lasting_output
 from experiments.tracking.checkpoint import CheckpointError
 from experiments.tracking.run_paths import RunPaths
+from experiments.training.build import floating
+from experiments.training.loading import chosen, load
+from experiments.training.scoring import score
 from surrogates import EmptyCell
 
 

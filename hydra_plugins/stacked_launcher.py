@@ -23,7 +23,7 @@ ConfigStore.instance().store(group="hydra/launcher", name="stacked", node=Stacke
 
 
 class StackedLauncher(Launcher):
-    """Hands the jobs to `experiments.stacked.launch`; imports no torch.
+    """Hands the jobs to `experiments.sweep.launch`; imports no torch.
 
     `composer` is that of the sweeper, if it has one.
     """
@@ -36,6 +36,6 @@ class StackedLauncher(Launcher):
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Runs the jobs; how each ended, in their order."""
-        from experiments.stacked.launch import launch
+        from experiments.sweep.launch import launch
 
         return launch(self, job_overrides, initial_job_idx)

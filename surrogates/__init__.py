@@ -15,7 +15,7 @@ from surrogates.hard_layer import anneal as anneal
 from surrogates.hard_layer import hard_layers as hard_layers
 from surrogates.hard_layer import key_noise as key_noise
 from surrogates.hard_layer import mode as mode
-from surrogates.score_function import score_function as score_function
+from surrogates.sampling.score_function import score_function as score_function
 
 if TYPE_CHECKING:
     from surrogates.diagnosis.diagnose import diagnose as diagnose

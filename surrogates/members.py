@@ -1,17 +1,24 @@
-"""The ops and the strategies that there are, found by walking their packages."""
+"""All ops and strategies, found by walking their packages, and the variants of a strategy."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import pkgutil
+import typing
+from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
+from itertools import product
 from types import ModuleType
 from typing import TypeVar
 
 import surrogates.ops
 import surrogates.strategies
-from surrogates.core import Op, Strategy
+from surrogates.core import READINGS, Op, Strategy
+
+OVER_TRAINING = {"schedule", "clock"}  # choices without an effect on one call
+NOT_VARIED = {"kernel", "rule", *OVER_TRAINING}  # `rule` has no effect almost everywhere
 
 Kind = TypeVar("Kind")
 
@@ -25,6 +32,22 @@ def strategies() -> dict[str, type[Strategy]]:
     """The classes of strategies by the stem of their module, shared bases left out."""
     found = _members(surrogates.strategies, Strategy)
     return {stem: cls for stem, cls in found.items() if cls.combine is not Strategy.combine}
+
+
+def variants(stem: str, cls: type[Strategy], op: Op) -> Iterator[tuple[str, Strategy]]:
+    """A strategy class with every combination of its named choices and of the forms of the op's readings."""
+    hints = typing.get_type_hints(cls)
+    choices: dict[str, list[str | None]] = {
+        field.name: list(typing.get_args(hints[field.name]))
+        for field in fields(cls)
+        if field.name not in NOT_VARIED and typing.get_origin(hints[field.name]) is typing.Literal
+    }
+    if "form" in hints:
+        choices["form"] = [None, *sorted({form for reading in READINGS for form in op.forms(reading)})]
+    for values in product(*choices.values()):
+        words = [str(value) for value in values if value is not None]
+        strategy = cls(**dict(zip(choices, values, strict=True)))  # type: ignore[arg-type]
+        yield " ".join([stem, *words]), strategy
 
 
 @cache

@@ -63,8 +63,8 @@ def _composed(overrides: tuple[str, ...]) -> Any:
     import hydra
     from hydra.core.global_hydra import GlobalHydra
 
-    from experiments.hydra_command import VERSION_BASE
-    from experiments.naming import register_resolvers
+    from experiments.config.folder_names import register_resolvers
+    from experiments.config.hydra_command import VERSION_BASE
 
     read_files_once()
     register_resolvers()
@@ -75,7 +75,7 @@ def _composed(overrides: tuple[str, ...]) -> Any:
 
 def train(folder: Path, *overrides: str, **request: Any) -> Any:
     """Runs a configuration in a folder, without a command line."""
-    from experiments.run import Request, run
+    from experiments.training.run import Request, run
 
     return run(Request(compose(*overrides), Path(folder), overrides=overrides, **request))
 
@@ -84,7 +84,7 @@ def command(*arguments: str, cwd: Path, conf: Path = CONF) -> Answer:
     """`python train.py ARGUMENTS` in the folder `cwd`, in this process; errors that would show a trace are raised."""
     from hydra.core.global_hydra import GlobalHydra
 
-    from experiments.cli import main
+    from experiments.command.cli import main
 
     read_files_once()
     GlobalHydra.instance().clear()
@@ -136,7 +136,7 @@ def in_a_process(function: Callable[..., Any], *arguments: Any) -> int | None:
     A copy of this one could not train where a test before has left autograd's threads running.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["experiments.run", "experiments.stacked.run"])
+    context.set_forkserver_preload(["experiments.training.run", "experiments.stacked.run"])
     process = context.Process(target=function, args=arguments)
     process.start()
     process.join()

@@ -5,10 +5,10 @@ import copy
 import pytest
 import torch
 
-from experiments.build import build_model, drop_unused_knobs
-from experiments.config import choose
+from experiments.config.choices import choose
 from experiments.data import load
-from experiments.trainer import Trainer
+from experiments.training.build import build_model, drop_unused_knobs
+from experiments.training.trainer import Trainer
 from products import gradients
 from runs import compose
 from surrogates import HardLayer, anneal, hard_layers

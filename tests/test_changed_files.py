@@ -8,10 +8,10 @@ import pytest
 from test_resume import LONG, stopping
 from test_stacked import stop_at
 
-from experiments import session
-from experiments.run import Request
 from experiments.stacked.run import run_group
 from experiments.tracking import checkpoint
+from experiments.training import session
+from experiments.training.run import Request
 from run_contents import assert_same_run
 from runs import CONF, SHORT, command, compose, read, train, tree
 

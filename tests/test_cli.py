@@ -16,11 +16,11 @@ import pytest
 import yaml
 from test_tensorboard import Board
 
-from experiments.config import choose
-from experiments.hyperparameters import group_keys, settable_keys
-from experiments.naming import job_folder, sweep_name
-from experiments.task import Task
-from experiments.trainer import Trainer
+from experiments.command.task import Task
+from experiments.config.choices import choose
+from experiments.config.folder_names import job_folder, sweep_name
+from experiments.config.keys import group_keys, settable_keys
+from experiments.training.trainer import Trainer
 from runs import CONF, ROOT, SHORT, command, compose, lines, process, read, tree
 
 TRAIN = [sys.executable, str(ROOT / "train.py")]
@@ -325,8 +325,8 @@ def test_case_G05_names_tell_jobs_apart_and_the_same_sweep_has_the_same_name():
 @pytest.mark.parametrize("moves", ["true", "false"])
 def test_case_G06_the_working_directory_does_not_matter(tmp_path, monkeypatch, moves):
     """Outputs go to the output folder, data to one folder where the program was started, in both modes."""
-    from experiments import run
     from experiments.data.files import root_folder
+    from experiments.training import run
 
     asked = []
     original = run.load_data
@@ -481,8 +481,8 @@ def test_seeds_of_one_configuration_share_a_row(tmp_path):
 
 
 def test_the_closing_table_breaks_lines_at_words(tmp_path):
-    from experiments.console import table
-    from experiments.summary import closing_table
+    from experiments.terminal.console import table
+    from experiments.terminal.summary import closing_table
 
     long = " ".join(f"blocks.{i}.values.weight" for i in range(40))
     for line in table([("name", long), ("", "x" * 100), ("empty", "")]).splitlines():

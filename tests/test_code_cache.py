@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from experiments.config import choose
+from experiments.config.choices import choose
 from experiments.stacked import code_cache
 from experiments.stacked.code_cache import is_warm, kept, steps_of
 from runs import ROOT, compose

@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from experiments.compare import tables
-from experiments.compare.choosing import expected_best
-from experiments.compare.comparing import Question
+from experiments.compare.forms import tables
 from experiments.compare.report import make
-from experiments.compare.scoring import Metric, WrongMetric
+from experiments.compare.statistics.choosing import expected_best
+from experiments.compare.statistics.comparing import Question
+from experiments.compare.statistics.scoring import Metric, WrongMetric
 from run_folders import ENVIRONMENT, write_run
 
 

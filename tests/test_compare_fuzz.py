@@ -14,8 +14,8 @@ pytest.importorskip("scipy")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from experiments.compare.collecting import collect
-from experiments.compare.learning_curves import read_curves
+from experiments.compare.reading.collecting import collect
+from experiments.compare.reading.learning_curves import read_curves
 from run_folders import write_run
 
 NUMBERS = st.one_of(

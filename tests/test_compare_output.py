@@ -17,17 +17,20 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 from matplotlib.figure import Figure
 
-from experiments.compare import evidence, markdown, page, palette, processes, progress, terminal
+from experiments import plotting as palette
+from experiments.compare import processes, progress
 from experiments.compare.command import in_words, main
-from experiments.compare.comparing import Question
-from experiments.compare.figures import draw
-from experiments.compare.heat_map import heat_map
-from experiments.compare.panels import _logarithmic, panels
+from experiments.compare.explaining import evidence
+from experiments.compare.forms import markdown, page, terminal
+from experiments.compare.forms.figures import draw
+from experiments.compare.forms.heat_map import heat_map
+from experiments.compare.forms.panels import _logarithmic, panels
+from experiments.compare.forms.tables import Table
 from experiments.compare.processes import Workers
 from experiments.compare.progress import watched
 from experiments.compare.report import make
-from experiments.compare.scoring import Metric
-from experiments.compare.tables import Table
+from experiments.compare.statistics.comparing import Question
+from experiments.compare.statistics.scoring import Metric
 from run_folders import write_run
 
 HOSTILE = "<script>alert('$x_1$')</script>|`*\x1b[31m"

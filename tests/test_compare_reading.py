@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from experiments.compare.bands import band
-from experiments.compare.collecting import NoRuns, collect
-from experiments.compare.learning_curves import expected_steps, read_curves
-from experiments.compare.run_record import read_run
-from experiments.session import Session  # noqa: F401 (the steps of a run are those of this class)
+from experiments.compare.reading.collecting import NoRuns, collect
+from experiments.compare.reading.learning_curves import expected_steps, read_curves
+from experiments.compare.reading.run_record import read_run
+from experiments.compare.statistics.bands import band
+from experiments.training.session import Session  # noqa: F401 (the steps of a run are those of this class)
 from run_folders import curves, write, write_run
 
 
@@ -203,7 +203,7 @@ def test_the_frame_has_failed_and_unfinished_runs(tmp_path):
 def test_a_band_is_the_t_interval_of_every_step():
     import numpy as np
 
-    from experiments.compare.intervals import mean_interval
+    from experiments.compare.statistics.intervals import mean_interval
 
     first, second = np.array([1, 2, 3]), np.array([2, 3, 4])
     found = band([(first, np.array([1.0, 2.0, np.nan])), (second, np.array([4.0, 5.0, 6.0]))], 3)

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("scipy")
 from scipy import stats
 
-from experiments.compare.intervals import difference_interval, mean_interval, seeds_needed
-from experiments.compare.permutation import (
+from experiments.compare.statistics.intervals import difference_interval, mean_interval, seeds_needed
+from experiments.compare.statistics.permutation import (
     holm,
     permutation_test,
     probability_of_improvement,
@@ -55,7 +55,7 @@ def test_bca_on_the_spatial_test_data():
 
     The bootstrap that our intervals hand their statistic to; the tolerance is what 2,000 resamples leave open.
     """
-    from experiments.compare.intervals import _bca
+    from experiments.compare.statistics.intervals import _bca
 
     assert np.var(SPATIAL) == pytest.approx(171.5, abs=0.05)
     ends = _bca((np.array(SPATIAL, float),), lambda x, axis: np.var(x, axis=axis), 0.9)

@@ -15,9 +15,9 @@ pytest.importorskip("matplotlib")
 
 from test_tensorboard import Board
 
-from experiments.compare.aggregates import FolderTaken, write_aggregates
-from experiments.compare.op_images import png
-from experiments.compare.op_response import responses
+from experiments.compare.explaining.op_response import responses
+from experiments.compare.forms.aggregates import FolderTaken, write_aggregates
+from experiments.compare.forms.op_images import png
 from experiments.compare.report import make
 from experiments.dashboard import HOST, flags
 from run_folders import write_run

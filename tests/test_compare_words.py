@@ -8,13 +8,13 @@ import torch
 
 pytest.importorskip("scipy")
 
-from experiments.compare import elsewhere
-from experiments.compare.decisions import decides
-from experiments.compare.elsewhere import decision_layers
-from experiments.compare.learning_curves import read_curves
-from experiments.compare.run_record import read_run
-from experiments.compare.symptoms import symptoms
-from experiments.compare.words import words
+from experiments.compare.explaining.symptoms import symptoms
+from experiments.compare.explaining.words import words
+from experiments.compare.reading import elsewhere
+from experiments.compare.reading.decisions import decides
+from experiments.compare.reading.elsewhere import decision_layers
+from experiments.compare.reading.learning_curves import read_curves
+from experiments.compare.reading.run_record import read_run
 from products import OPS, generator, label, sample
 from run_folders import curves, write_run
 

@@ -3,8 +3,8 @@
 import pytest
 
 from experiments import load
-from experiments.config import choose
-from experiments.evaluation import score
+from experiments.config.choices import choose
+from experiments.training.scoring import score
 from runs import SHORT, compose, lines, read, train
 
 RUNS = {

@@ -12,10 +12,10 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from torch import nn
 
-from experiments.build import build_model
-from experiments.config import GROUPS, SUPPLIED, choose
+from experiments.config.choices import GROUPS, SUPPLIED, choose
+from experiments.config.settings import Settings
 from experiments.optimizers.optimizer import Optimizer
-from experiments.settings import Settings
+from experiments.training.build import build_model
 from runs import CONF, ROOT, compose
 from surrogates import Component, Strategy
 

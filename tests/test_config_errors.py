@@ -6,8 +6,8 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from experiments.config import ConfigError, choose, config_hash
-from experiments.settings import Settings
+from experiments.config.choices import ConfigError, choose, config_hash
+from experiments.config.settings import Settings
 from experiments.tracking.run_folder import RunFolder
 from runs import SHORT, command, compose, train, tree
 
@@ -133,7 +133,7 @@ WORDS = {
         (["data._target_=null"], "data._target_ must name something in"),
         (["component._target_=surrogates.layers.relu.Nope"], "does not exist"),
         (["component._target_=surrogates.nope.Relu"], "does not exist"),
-        (["component._target_=experiments.config.import_module"], "is no component"),
+        (["component._target_=experiments.config.choices.import_module"], "is no component"),
         (["component._target_=surrogates.component.Component"], "is no component"),
         (["component._target_=surrogates.strategies.ste.StraightThrough"], "is no component"),
         (["strategy._target_=surrogates.ops.max.Max"], "is no strategy"),

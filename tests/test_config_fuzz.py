@@ -12,13 +12,13 @@ from hydra.errors import HydraException
 from hypothesis import HealthCheck, given, settings
 from omegaconf.errors import OmegaConfBaseException
 
-from experiments.cli_errors import readable
-from experiments.config import ConfigError
+from experiments.command.errors import readable
+from experiments.config.choices import ConfigError
+from experiments.config.folder_names import register_resolvers
+from experiments.config.hydra_command import VERSION_BASE
+from experiments.config.keys import options
 from experiments.data.dataset import DataError
-from experiments.hydra_command import VERSION_BASE
-from experiments.hyperparameters import options
-from experiments.identity import Identifier
-from experiments.naming import register_resolvers
+from experiments.training.identity import Identifier
 from runs import CONF, read_files_once
 
 REFUSALS = (ConfigError, DataError, HydraException, OmegaConfBaseException)

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from experiments import session
-from experiments.denormals import denormals_as_zero
+from experiments.training import session
+from experiments.training.denormals import denormals_as_zero
 from runs import train
 from surrogates.ops.clamp import Clamp
 from surrogates.ops.quantize import Quantize

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.hyperparameters import options
+from experiments.config.keys import options
 from runs import CONF, command, read, train
 
 SHORT = ("max_steps=6", "model.width=8", "log_every=2", "eval_every=3")

@@ -10,9 +10,8 @@ import torch
 from test_tensorboard import Board
 from torch import nn
 
-from experiments import session
-from experiments.build import build_model
-from experiments.config import ConfigError, choose
+from experiments.config.choices import ConfigError, choose
+from experiments.config.keys import options
 from experiments.data import load
 from experiments.diagnostics import finite_differences
 from experiments.diagnostics import point as point_module
@@ -22,12 +21,13 @@ from experiments.diagnostics.finite_differences import difference_tags
 from experiments.diagnostics.per_sample import per_sample_tags
 from experiments.diagnostics.point import Point
 from experiments.diagnostics.rivals import rival_tags, rivals, with_strategy
-from experiments.hyperparameters import options
-from experiments.interruption import Interrupted
-from experiments.run import Request
 from experiments.stacked.run import run_group
 from experiments.tracking.run_errors import LogChanged
-from experiments.trainer import Trainer
+from experiments.training import session
+from experiments.training.build import build_model
+from experiments.training.interruption import Interrupted
+from experiments.training.run import Request
+from experiments.training.trainer import Trainer
 from runs import CONF, compose, train
 from surrogates import calibrate, hard_layers, key_noise
 from surrogates.strategies.ste import StraightThrough

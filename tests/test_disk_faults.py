@@ -9,9 +9,9 @@ import sys
 import pytest
 from fault_layer import FaultyDisk
 
-from experiments import session
 from experiments.tracking.metrics import MetricsLog, read_metrics
-from experiments.trainer import Trainer
+from experiments.training import session
+from experiments.training.trainer import Trainer
 from run_contents import assert_same_run
 from runs import ROOT, SHORT, command, only_run, process, read, tree
 

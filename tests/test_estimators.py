@@ -16,7 +16,7 @@ from surrogates.ops.heaviside import Heaviside
 from surrogates.ops.quantize import Quantize
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
-from surrogates.score_function import score_function
+from surrogates.sampling.score_function import score_function
 from surrogates.strategies.dither import Dither
 from surrogates.strategies.gumbel import Gumbel
 from surrogates.strategies.gumbel_rao import GumbelRao

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import experiments
-from experiments.config import ConfigError, choose
+from experiments.config.choices import ConfigError, choose
 from experiments.evaluate import main
-from experiments.evaluation import score
 from experiments.tracking.checkpoint import CheckpointError
+from experiments.training.scoring import score
 from runs import ROOT, SHORT, lines, process, read, train, tree
 from surrogates import hard_layers
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from experiments.build import build_model
-from experiments.config import choose
+from experiments.config.choices import choose
 from experiments.data.batches import Batches
-from experiments.initialise import stream
-from experiments.layer_probe import LayerProbe
-from experiments.trainer import Trainer
+from experiments.measuring.layer_probe import LayerProbe
+from experiments.training.build import build_model
+from experiments.training.initialise import stream
+from experiments.training.trainer import Trainer
 from runs import CONF, SHORT, command, compose, read, train
 from surrogates import EmptyCell, key_noise
 from surrogates.noise import uniforms

@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
-from experiments.build import build_model
-from experiments.config import ConfigError, choose
+from experiments.config.choices import ConfigError, choose
+from experiments.training.build import build_model
 from products import OPS, STRATEGY_CLASSES
 from runs import compose
 from surrogates.core import Op

@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from experiments.build import build_model
-from experiments.config import choose
+from experiments.config.choices import choose
+from experiments.config.settings import Settings
 from experiments.data import load
-from experiments.gradients import GradientRecord, norms, present_gradients, total
-from experiments.nonfinite import Diverged
+from experiments.measuring.gradients import GradientRecord, norms, present_gradients, total
+from experiments.measuring.nonfinite import Diverged
 from experiments.optimizers.sgd import SGD
-from experiments.settings import Settings
-from experiments.trainer import Trainer
+from experiments.training.build import build_model
+from experiments.training.trainer import Trainer
 from runs import compose, lines, train
 
 

@@ -13,12 +13,12 @@ import pytest
 from omegaconf import OmegaConf
 from test_cli import ENVIRONMENT, TRAIN, statuses
 
-from experiments.run import Request
 from experiments.sweep import conduct
+from experiments.sweep.capacity import cores, fit_workers
 from experiments.sweep.command_folder import at_work, is_stopped, stop, unit_folder
 from experiments.sweep.unit_files import read_unit, unit_file, write_unit
-from experiments.sweep.workers import cores, fit_workers
 from experiments.tracking.strict_json import write_json
+from experiments.training.run import Request
 from runs import ROOT, command, compose, read
 
 EXTRAS = {"joblib": "joblib", "submitit_local": "submitit", "ray": "ray"}

@@ -5,11 +5,11 @@ import torch
 from kernel_count import kernels
 from torch import nn
 
-from experiments.build import build_model
-from experiments.config import choose
-from experiments.hyperparameters import options
-from experiments.layer_probe import LayerProbe, by_tag
+from experiments.config.choices import choose
+from experiments.config.keys import options
+from experiments.measuring.layer_probe import LayerProbe, by_tag
 from experiments.stacked.layers import stack
+from experiments.training.build import build_model
 from runs import CONF, compose, lines, train
 from surrogates import HardLayer, hard_layers
 from surrogates.ops.clamp import Clamp

@@ -19,7 +19,7 @@ from surrogates.layers.hard_max import HardMax
 from surrogates.layers.hard_max_pool import HardMaxPool
 from surrogates.layers.quantized_activation import QuantizedActivation
 from surrogates.ops.quantize import Quantize
-from surrogates.quantizer import Quantizer
+from surrogates.quantizing.quantizer import Quantizer
 from surrogates.strategies.gumbel import Gumbel
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from experiments.build import build_model
-from experiments.config import ConfigError, choose
+from experiments.config.choices import ConfigError, choose
+from experiments.training.build import build_model
 from products import HALF, gradients
 from runs import compose
 from surrogates.layers.k_winners import KWinners

@@ -11,15 +11,15 @@ pytest.importorskip("scipy")
 from test_cli import ENVIRONMENT, TRAIN
 from test_tensorboard import Board
 
-from experiments.compare.collecting import collect
-from experiments.compare.learning_curves import read_curves
+from experiments.compare.reading.collecting import collect
+from experiments.compare.reading.learning_curves import read_curves
 from runs import CONF, lines
 
 MEASURED = f"""
 import os
 from pathlib import Path
-from experiments.cli import main
-from experiments.trainer import Trainer
+from experiments.command.cli import main
+from experiments.training.trainer import Trainer
 advance = Trainer.advance
 def measured(self):
     values = advance(self)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from experiments.build import build_model
-from experiments.config import ConfigError, choose
+from experiments.config.choices import ConfigError, choose
+from experiments.training.build import build_model
 from runs import CONF, compose
 from surrogates import EmptyCell
 

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from experiments.run import Request
 from experiments.stacked import trainer as stacked
 from experiments.stacked.run import run_group
-from experiments.trainer import Trainer
+from experiments.training.run import Request
+from experiments.training.trainer import Trainer
 from runs import compose, lines, read, train
 
 LOGGED = 5
@@ -112,7 +112,7 @@ def test_the_look_for_a_fault_changes_no_number(tmp_path, monkeypatch):
     put(monkeypatch, "gradient", math.nan)
     own = (*OWN, "model.batch_norm=true", "on_nonfinite=skip")
     looked = train(tmp_path / "looked", *own)
-    monkeypatch.setattr("experiments.trainer.diagnosis", lambda *_: "something")
+    monkeypatch.setattr("experiments.training.trainer.diagnosis", lambda *_: "something")
     blind = train(tmp_path / "blind", *own)
     for name in ("metrics.jsonl", "result.json"):
         assert (looked.folder / name).read_bytes() == (blind.folder / name).read_bytes()

@@ -10,10 +10,7 @@ import torch
 from torch import Tensor
 
 from products import FULL, HALF, cells, generator, gradients, sample
-from surrogates import permutations, relaxed_order
 from surrogates.core import Op
-from surrogates.distance_sums import received, sorted_values, within_reach
-from surrogates.networks import layers
 from surrogates.ops import sort
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.argmin import ArgMin
@@ -26,8 +23,11 @@ from surrogates.ops.rank import Rank
 from surrogates.ops.sort import Sort
 from surrogates.ops.top_k import TopK
 from surrogates.ops.top_k_mask import TopKMask
-from surrogates.permutations import LAWS, Relaxation, soft_sort
-from surrogates.relaxed_order import relaxed_product
+from surrogates.sorting import permutations, relaxed_order
+from surrogates.sorting.distance_sums import received, sorted_values, within_reach
+from surrogates.sorting.networks import layers
+from surrogates.sorting.permutations import LAWS, Relaxation, soft_sort
+from surrogates.sorting.relaxed_order import relaxed_product
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough

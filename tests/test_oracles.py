@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import surrogates.strategies
-from experiments.alignment import cosine, scale
+from experiments.measuring.alignment import cosine, scale
 from experiments.oracles import (
     binary_network,
     categorical,
@@ -34,7 +34,7 @@ from surrogates.kernels import KERNELS, Logistic
 from surrogates.noise import EULER
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.heaviside import Heaviside
-from surrogates.score_function import score_function
+from surrogates.sampling.score_function import score_function
 from surrogates.strategies.gumbel import Gumbel
 from surrogates.strategies.gumbel_rao import GumbelRao
 from surrogates.strategies.reinmax import ReinMax

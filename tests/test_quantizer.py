@@ -14,8 +14,8 @@ from products import HALF, STRATEGY_CLASSES, generator, gradients
 from surrogates import EmptyCell, calibrate, hard_layers
 from surrogates.core import Strategy
 from surrogates.layers.quantized_weight import QuantizedWeight
-from surrogates.quantizer import CHANNEL_AXIS, Quantizer, quantize_weight
-from surrogates.scales import Pieces
+from surrogates.quantizing.quantizer import CHANNEL_AXIS, Quantizer, quantize_weight
+from surrogates.quantizing.scales import Pieces
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
 from surrogates.strategies.subgradient import Subgradient

@@ -10,10 +10,10 @@ import pytest
 import torch
 from test_tensorboard import Board
 
-from experiments import record, session
-from experiments.record import Record
 from experiments.tracking import checkpoint
-from experiments.trainer import Trainer
+from experiments.training import record, session
+from experiments.training.record import Record
+from experiments.training.trainer import Trainer
 from run_contents import assert_same_run, last, same
 from runs import command, in_a_process, lines, only_run, read, train, tree
 
@@ -122,7 +122,7 @@ def test_a_signal_outside_the_loop_is_an_interruption_too(tmp_path, monkeypatch,
 
     with monkeypatch.context() as patch:
         if place == "open":
-            patch.setattr("experiments.run.calibrate", interrupt)
+            patch.setattr("experiments.training.run.calibrate", interrupt)
         else:
             patch.setattr(session.Session, "_finish", interrupt)
         with pytest.raises(KeyboardInterrupt):
@@ -271,9 +271,9 @@ def test_a_sweep_that_was_stopped_goes_on_with_what_is_missing(tmp_path, monkeyp
 
 def test_the_state_of_a_checkpoint_is_all_there_is(whole):
     """Saved, restored into a new trainer, and saved again, it is the same: nothing is forgotten or kept elsewhere."""
-    from experiments.build import build_model
-    from experiments.config import choose
+    from experiments.config.choices import choose
     from experiments.data import load
+    from experiments.training.build import build_model
     from runs import compose
 
     for kind, overrides in KINDS.items():

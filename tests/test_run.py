@@ -12,10 +12,10 @@ import yaml
 from omegaconf import OmegaConf
 
 import experiments
-from experiments.build import build_model
-from experiments.config import choose, config_hash
-from experiments.record import Record
-from experiments.trainer import Trainer
+from experiments.config.choices import choose, config_hash
+from experiments.training.build import build_model
+from experiments.training.record import Record
+from experiments.training.trainer import Trainer
 from run_contents import last, same
 from runs import CONF, ROOT, SHORT, command, compose, lines, only_run, process, read, train, tree
 from surrogates import EmptyCell, hard_layers, key_noise
@@ -504,7 +504,7 @@ def test_case_I07_what_may_vary_is_in_the_environment(shared):
 
 def test_case_H11_the_loss_of_an_interval_weighs_samples(tmp_path):
     """A short last batch counts for less: batch means 1 over 8 samples and 9 over 1 are 17/9."""
-    from experiments.interval import Interval
+    from experiments.measuring.interval import Interval
 
     interval = Interval("cpu")
     for mean, size in ((1.0, 8), (9.0, 1)):
@@ -523,7 +523,7 @@ def test_case_H11_the_loss_of_an_interval_weighs_samples(tmp_path):
 def test_the_run_needs_no_hydra_of_its_own(tmp_path):
     """A configuration made by hand, as a notebook would."""
     plain = choose(compose(*SHORT)).plain
-    from experiments.run import Request, run
+    from experiments.training.run import Request, run
 
     outcome = run(Request(OmegaConf.create(plain), tmp_path / "run"))
     assert outcome.status == "DONE"

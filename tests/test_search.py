@@ -5,9 +5,9 @@ from hydra.core.global_hydra import GlobalHydra
 from test_cli import statuses
 
 from experiments import search
-from experiments.config_values import ConfigError
+from experiments.config.values import ConfigError
 from experiments.sweep.manifest import read_manifest
-from experiments.trainer import Trainer
+from experiments.training.trainer import Trainer
 from runs import read
 
 SHARED = ["--", "strategy=ste", "max_steps=60", "eval_every=20", "model.width=16"]

@@ -10,16 +10,16 @@ import torch
 from test_tensorboard import Board
 
 import experiments
-from experiments.build import build_model
-from experiments.config import choose
+from experiments.config.choices import choose
 from experiments.evaluate import main as evaluate
-from experiments.interruption import Interrupted
-from experiments.run import Request
 from experiments.stacked import optimizers, session
 from experiments.stacked.compiled import obstacle as compiled_obstacle
 from experiments.stacked.obstacles import obstacle
 from experiments.stacked.run import run_group
 from experiments.stacked.trainer import StackedTrainer
+from experiments.training.build import build_model
+from experiments.training.interruption import Interrupted
+from experiments.training.run import Request
 from run_contents import assert_same_run, last
 from runs import CONF, compose, lines, read, train, tree
 from surrogates import EmptyCell
@@ -82,7 +82,7 @@ def cells():
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", list(cells()), ids=lambda cell: "-".join(part.partition("=")[2] for part in cell[:2]))
 def test_parity(tmp_path, cell):
-    from experiments.build import build_model
+    from experiments.training.build import build_model
 
     for model in ("mlp", "cnn"):
         try:

@@ -11,12 +11,12 @@ import time
 
 import pytest
 
-from experiments.identity import Identifier
-from experiments.interruption import Interrupted, stop_signals
-from experiments.stacked import arrange as arranging
-from experiments.stacked.arrange import arrange
 from experiments.stacked.trainer import StackedTrainer
-from experiments.stacked.workers import WorkerDied, work
+from experiments.sweep import arrange as arranging
+from experiments.sweep.arrange import arrange
+from experiments.sweep.processes import WorkerDied, work
+from experiments.training.identity import Identifier
+from experiments.training.interruption import Interrupted, stop_signals
 from runs import ROOT, command, compose, read
 
 QUICK = ("hydra/launcher=stacked", "max_steps=6", "eval_every=3", "log_every=2", "model.width=8")
@@ -51,7 +51,7 @@ def test_a_sweep_of_stacks(tmp_path):
 def test_the_jobs_return_what_they_would_alone(tmp_path):
     """The objective that a sweeper sees."""
     returned = {}
-    from experiments.stacked import launch
+    from experiments.sweep import launch
 
     original = launch.launch
 

@@ -7,13 +7,13 @@ import time
 import pytest
 from sweep_kills import Sweep, assert_kills_change_nothing
 
-import experiments.session
 import experiments.stacked.session
-from experiments.identity import Identifier
-from experiments.run import Request
-from experiments.stacked.arrange import arrange
+import experiments.training.session
 from experiments.stacked.run import run_group
+from experiments.sweep.arrange import arrange
 from experiments.sweep.manifest import NAME, Stack, noting_stacks, read_stacks
+from experiments.training.identity import Identifier
+from experiments.training.run import Request
 from runs import command, compose, in_a_process, read, tree
 
 QUICK = ("hydra/launcher=stacked", "engine=stacked", "max_steps=12", "eval_every=3", "log_every=2", "model.width=8")
@@ -167,7 +167,7 @@ def test_cells_that_do_not_exist_are_listed_and_in_no_stack(tmp_path):
 def die_at(folder, own, call):
     """Runs a command that saves at each evaluation, and dies at that call of `os.replace`, before it: with every file
     of a run there are such."""
-    for module in (experiments.session, experiments.stacked.session):
+    for module in (experiments.training.session, experiments.stacked.session):
         module.CHECKPOINT_SECONDS = 0.0
     experiments.stacked.session.SHARE = 1e9
     replace, calls = os.replace, 0

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from products import generator
 from surrogates.kernels import KERNELS
-from surrogates.mixture import mixture
-from surrogates.steps import bounded_stairs, width
+from surrogates.staircases.mixture import mixture
+from surrogates.staircases.steps import bounded_stairs, width
 
 torch.set_num_threads(1)
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)

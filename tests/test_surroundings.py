@@ -10,10 +10,10 @@ import time
 import pytest
 from test_resume import KINDS, LONG, assert_as_whole, stopping
 
-from experiments import session
-from experiments.output import Lasting, lasting_output
+from experiments.terminal.output import Lasting, lasting_output
 from experiments.tracking.event_file import EventFile
-from experiments.trainer import Trainer
+from experiments.training import session
+from experiments.training.trainer import Trainer
 from runs import ROOT, SHORT, command, read, train, tree
 
 OWN = (*KINDS["noise"], *LONG)

@@ -12,11 +12,11 @@ from omegaconf import OmegaConf
 from sweep_kills import assert_kills_change_nothing
 from test_cli import ENVIRONMENT, TRAIN, failing, on_a_terminal, screen, statuses
 
-from experiments.config import NOT_HASHED
+from experiments.config.choices import NOT_HASHED
 from experiments.sweep.compose import Composer
 from experiments.sweep.listing import job_overrides, left_out, plain_list
 from experiments.sweep.manifest import read_manifest
-from experiments.trainer import Trainer
+from experiments.training.trainer import Trainer
 from runs import CONF, ROOT, SHORT, command, compose, read, tree
 
 
@@ -40,7 +40,7 @@ def loader():
     import hydra
     from hydra.core.global_hydra import GlobalHydra
 
-    from experiments.hydra_command import VERSION_BASE
+    from experiments.config.hydra_command import VERSION_BASE
 
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base=VERSION_BASE):
@@ -117,7 +117,7 @@ def test_the_preset_of_the_readme_reports_every_cell_at_a_rate_that_was_tried():
 
 
 def test_points_and_filters_have_one_shape():
-    from experiments.config_values import ConfigError
+    from experiments.config.values import ConfigError
 
     assert plain_list(OmegaConf.create([{"optimizer": {"lr": 1.0}, "a.b": 2}]), "points") == [
         {"optimizer.lr": 1.0, "a.b": 2}
@@ -131,7 +131,7 @@ def test_points_and_filters_have_one_shape():
 
 
 def test_a_filter_compares_options_and_values():
-    from experiments.config_values import ConfigError
+    from experiments.config.values import ConfigError
 
     config = compose("strategy=smooth", "optimizer.lr=0.1")
     config = OmegaConf.merge(
@@ -423,8 +423,8 @@ def test_a_thousand_jobs_in_one_process(tmp_path, record_property):
     """Memory grows by less than 1 MB a job, and no file stays open."""
     script = f"""
 import os, resource, sys
-from experiments.task import Task
-from experiments.cli import main
+from experiments.command.task import Task
+from experiments.command.cli import main
 from pathlib import Path
 job, used = Task._job, []
 def measured(self, config):

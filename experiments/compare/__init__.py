@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 def load(*runs: str | Path) -> pd.DataFrame:
-    """One row a run and metric of all runs under the folders `runs`; see `experiments.compare.frames.load`."""
-    from experiments.compare.frames import load
+    """One row a run and metric of all runs under the folders `runs`; see `experiments.compare.forms.frames.load`."""
+    from experiments.compare.forms.frames import load
 
     return load(*runs)
 
 
 def curves(*runs: str | Path) -> pd.DataFrame:
-    """One row a run, logged step and tag; see `experiments.compare.frames.curves`."""
-    from experiments.compare.frames import curves
+    """One row a run, logged step and tag; see `experiments.compare.forms.frames.curves`."""
+    from experiments.compare.forms.frames import curves
 
     return curves(*runs)

@@ -8,20 +8,20 @@ import sys
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from experiments.compare import markdown
-from experiments.compare.aggregates import FolderTaken, write_aggregates
-from experiments.compare.blocks import TUNED
-from experiments.compare.collecting import NoRuns
-from experiments.compare.comparing import DEFAULT_BASELINE, Question
-from experiments.compare.intervals import METHODS
+from experiments.compare.forms import markdown
+from experiments.compare.forms.aggregates import FolderTaken, write_aggregates
+from experiments.compare.forms.terminal import render
+from experiments.compare.forms.writing import write
 from experiments.compare.processes import Workers
 from experiments.compare.progress import watched
+from experiments.compare.reading.collecting import NoRuns
 from experiments.compare.report import Report, make
-from experiments.compare.scoring import Metric, WrongMetric
-from experiments.compare.terminal import render
-from experiments.compare.writing import write
-from experiments.console import shown
-from experiments.output import lasting_output
+from experiments.compare.statistics.blocks import TUNED
+from experiments.compare.statistics.comparing import DEFAULT_BASELINE, Question
+from experiments.compare.statistics.intervals import METHODS
+from experiments.compare.statistics.scoring import Metric, WrongMetric
+from experiments.terminal.console import shown
+from experiments.terminal.output import lasting_output
 
 MISSING = "pip install 'hardgrad[compare]' brings what the comparison needs"
 MISTAKES = (NoRuns, WrongMetric, FolderTaken, BrokenProcessPool, ModuleNotFoundError)

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.compare.blocks import TUNED, blocks
-from experiments.compare.budgets import Budgets, budgets
-from experiments.compare.collecting import NoRuns, collect
-from experiments.compare.comparing import Question, Result, compare
-from experiments.compare.evidence import Evidence, gather
+from experiments.compare.explaining.evidence import Evidence, gather
 from experiments.compare.processes import Workers
-from experiments.compare.run_record import RunRecord
+from experiments.compare.reading.collecting import NoRuns, collect
+from experiments.compare.reading.run_record import RunRecord
+from experiments.compare.statistics.blocks import TUNED, blocks
+from experiments.compare.statistics.budgets import Budgets, budgets
+from experiments.compare.statistics.comparing import Question, Result, compare
 
 
 @dataclass(frozen=True)

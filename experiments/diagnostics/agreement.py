@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from experiments.alignment import cosine, scale
+from experiments.measuring.alignment import cosine, scale
 
 RESAMPLES = 1000
 FEWEST = 3  # pairs below which there is nothing to correlate

@@ -6,7 +6,7 @@ import time
 
 from torch import Tensor, nn
 
-from experiments.settings import Settings
+from experiments.config.settings import Settings
 
 
 class Diagnostics:

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from experiments.parameter_names import trained
-from experiments.taps import tapped
+from experiments.measuring.parameter_names import trained
+from experiments.measuring.taps import tapped
 from surrogates import hard_layers, key_noise, mode
 
 DRAWS = 8  # of the noise, over which the gradient of a strategy that has any is averaged

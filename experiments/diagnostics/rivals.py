@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.alignment import cosine, scale
 from experiments.diagnostics.point import Point
-from experiments.oracles.contenders import OVER_TRAINING, variants
+from experiments.measuring.alignment import cosine, scale
 from experiments.tracking.tags import tag
 from surrogates import hard_layers, members
 from surrogates.core import EmptyCell, Op, Strategy
 from surrogates.hard_layer import HardLayer
 from surrogates.kernels import KERNELS
+from surrogates.members import OVER_TRAINING, variants
 
 NOT_A_CHOICE = {*OVER_TRAINING, "temperature", "final_temperature", "kernel"}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from experiments.oracles import figures, findings, words
 from experiments.oracles.setting import Setting
 from experiments.oracles.table import all_settings, rows
-from experiments.output import lasting_output
+from experiments.terminal.output import lasting_output
 
 PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 

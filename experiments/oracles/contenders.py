@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from itertools import product
+from dataclasses import dataclass, replace
 
 from experiments.oracles.setting import Setting
 from surrogates import members
-from surrogates.core import READINGS, EmptyCell, Op, Strategy
+from surrogates.core import EmptyCell, Strategy
 from surrogates.kernels import KERNELS
 
-OVER_TRAINING = {"schedule", "clock"}  # choices without an effect on one call
-AT_KINKS = {"rule"}  # without an effect almost everywhere
-BY_NATURE = {"kernel", *OVER_TRAINING, *AT_KINKS}
 SCORE_FUNCTION = "score_function"
 
 
@@ -34,7 +29,7 @@ def contenders(setting: Setting) -> list[Contender]:
     """
     found = []
     for stem, cls in members.strategies().items():
-        for name, strategy in variants(stem, cls, setting.op):
+        for name, strategy in members.variants(stem, cls, setting.op):
             for suffix, fitted in _fitted(strategy, setting):
                 found.append(Contender(name + suffix, fitted))
                 if setting.noisy and not fitted.soft_forward and not fitted.noisy(setting.op):
@@ -42,22 +37,6 @@ def contenders(setting: Setting) -> list[Contender]:
     if setting.op.declares("logits"):
         found.append(Contender(SCORE_FUNCTION, None))
     return found
-
-
-def variants(stem: str, cls: type[Strategy], op: Op) -> Iterator[tuple[str, Strategy]]:
-    """A strategy class with every combination of its named choices and of the forms of the op's readings."""
-    hints = typing.get_type_hints(cls)
-    choices: dict[str, list[str | None]] = {
-        field.name: list(typing.get_args(hints[field.name]))
-        for field in fields(cls)
-        if field.name not in BY_NATURE and typing.get_origin(hints[field.name]) is typing.Literal
-    }
-    if "form" in hints:
-        choices["form"] = [None, *sorted({form for reading in READINGS for form in op.forms(reading)})]
-    for values in product(*choices.values()):
-        words = [str(value) for value in values if value is not None]
-        strategy = cls(**dict(zip(choices, values, strict=True)))  # type: ignore[arg-type]
-        yield " ".join([stem, *words]), strategy
 
 
 def _fitted(strategy: Strategy, setting: Setting) -> Iterator[tuple[str, Strategy]]:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.compare.figures import style
-from experiments.compare.palette import COLOURS, MARKERS
 from experiments.oracles.table import Row
+from experiments.plotting import COLOURS, MARKERS, style
 
 DEEP = "deep binary, depth "
 SHOWN = {  # contender: its name in the papers

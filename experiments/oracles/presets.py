@@ -13,7 +13,7 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from experiments.config import ConfigError
+from experiments.config.choices import ConfigError
 from experiments.oracles import answer
 from experiments.oracles.answer import Answer
 

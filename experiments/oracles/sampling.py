@@ -13,8 +13,8 @@ from experiments.oracles.setting import Act, Setting, stream
 from surrogates.core import EmptyCell
 from surrogates.hard_layer import HardLayer
 from surrogates.noise import uniforms
-from surrogates.perturbation import shifted, standard_noise
-from surrogates.score_function import score_function
+from surrogates.sampling.perturbation import shifted, standard_noise
+from surrogates.sampling.score_function import score_function
 from surrogates.strategies.sampled import Sampled
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from experiments.alignment import cosine, scale
+from experiments.measuring.alignment import cosine, scale
 
 ROUNDING = 1e-7  # relative; a bias below it is rounding (temperatures are float32)
 

@@ -17,7 +17,7 @@ from surrogates.core import Strategy
 from surrogates.hard_layer import HardLayer
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.heaviside import Heaviside
-from surrogates.score_function import score_function
+from surrogates.sampling.score_function import score_function
 from surrogates.strategies.sampled import Sampled
 
 C = 0.45

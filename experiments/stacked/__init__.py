@@ -1,1 +1,1 @@
-"""Runs that differ only in numbers, trained as one model with a leading replica axis."""
+"""The engine that trains many runs as one model, with a leading replica axis."""

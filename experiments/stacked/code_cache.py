@@ -23,7 +23,7 @@ from torch import Tensor, fx
 
 import experiments
 import surrogates
-from experiments.config import STACKABLE, config_hash
+from experiments.config.choices import STACKABLE, config_hash
 from experiments.tracking.flat_config import flatten
 
 COMPILES = ("component", "strategy", "model", "data", "optimizer", "batch_size", "precision", "device", "threads")

@@ -17,8 +17,8 @@ from torch import Tensor, fx, nn
 from torch.func import functional_call
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from experiments.layer_probe import LayerProbe, Reading
-from experiments.parameter_names import readable
+from experiments.measuring.layer_probe import LayerProbe, Reading
+from experiments.measuring.parameter_names import readable
 from experiments.stacked import cross_entropy
 from experiments.stacked.code_cache import Code, kept
 from experiments.stacked.layers import Asked, StackedHardLayer, stack, taking

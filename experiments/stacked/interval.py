@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.interval import Interval
+from experiments.measuring.interval import Interval
 
 
 class StackedInterval(Interval):

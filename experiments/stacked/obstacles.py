@@ -7,10 +7,10 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from experiments.build import build_model
-from experiments.config import Choices
+from experiments.config.choices import Choices
 from experiments.stacked.layers import stack
 from experiments.stacked.optimizers import KINDS
+from experiments.training.build import build_model
 from surrogates import anneal, hard_layers, key_noise, mode
 
 SAMPLES = 2  # of the trial

@@ -10,25 +10,25 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from experiments.build import build_model, drop_unused_knobs, floating, prepare
-from experiments.config import Choices, choose
-from experiments.console import Progress
+from experiments.config.choices import Choices, choose
 from experiments.data import load as load_data
 from experiments.data.dataset import Dataset
-from experiments.nonfinite import Diverged
-from experiments.record import Record
-from experiments.run import Outcome, Request, broken_off, claim, open_record, title
+from experiments.measuring.nonfinite import Diverged
 from experiments.stacked.memory import keep_freed_memory
 from experiments.stacked.session import StackedSession
 from experiments.stacked.together import together
 from experiments.stacked.trainer import StackedTrainer
-from experiments.summary import closing_table
+from experiments.terminal.console import Progress
+from experiments.terminal.summary import closing_table
 from experiments.tracking import checkpoint
 from experiments.tracking.environment import environment
 from experiments.tracking.run_errors import LogChanged
 from experiments.tracking.run_folder import RunFolder
 from experiments.tracking.run_status import DONE
 from experiments.tracking.strict_json import write_json
+from experiments.training.build import build_model, drop_unused_knobs, floating, prepare
+from experiments.training.record import Record
+from experiments.training.run import Outcome, Request, broken_off, claim, open_record, title
 
 Ending = Outcome | Exception
 

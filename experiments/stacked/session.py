@@ -1,4 +1,4 @@
-"""One process's work on a group of claimed runs that train as one stack; what `experiments.session` does for one."""
+"""One process's work on a group of claimed runs that train as one stack; `training/session.py` does it for one run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from experiments.console import Progress
-from experiments.denormals import denormals_as_zero
-from experiments.interruption import Interrupted, stop_signals
-from experiments.record import Record
-from experiments.session import CHECKPOINT_SECONDS
 from experiments.stacked.together import together
 from experiments.stacked.trainer import StackedTrainer, Values
 from experiments.stacked.validation import StackedValidation
+from experiments.terminal.console import Progress
+from experiments.training.denormals import denormals_as_zero
+from experiments.training.interruption import Interrupted, stop_signals
+from experiments.training.record import Record
+from experiments.training.session import CHECKPOINT_SECONDS
 
 SHARE = 0.03  # of the time that may go into checkpoints: one costs a file a replica
 

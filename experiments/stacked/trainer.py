@@ -1,4 +1,4 @@
-"""The training of R models at once: what `experiments.trainer` does for one, for each of them."""
+"""The training of R models at once: what `experiments.training.trainer` does for one, for each of them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from experiments.config import Choices
+from experiments.config.choices import Choices
 from experiments.data.dataset import Dataset
-from experiments.gradients import GradientRecord, present_gradients, total
-from experiments.layer_probe import LayerProbe, Reading, by_tag
-from experiments.nonfinite import diagnosis, is_sound
-from experiments.parameter_names import trained
+from experiments.measuring.gradients import GradientRecord, present_gradients, total
+from experiments.measuring.layer_probe import LayerProbe, Reading, by_tag
+from experiments.measuring.nonfinite import diagnosis, is_sound
+from experiments.measuring.parameter_names import trained
 from experiments.stacked.batches import StackedBatches
 from experiments.stacked.code_cache import steps_of
 from experiments.stacked.compiled import CompiledStep, Taken, clip_factor
@@ -24,7 +24,7 @@ from experiments.stacked.cross_entropy import CrossEntropy
 from experiments.stacked.interval import StackedInterval
 from experiments.stacked.layers import changes, stack
 from experiments.stacked.optimizers import KINDS, StackedOptimizer
-from experiments.trainer import shares_done, training_batches
+from experiments.training.trainer import shares_done, training_batches
 from surrogates import anneal, calibrate, key_noise
 
 Values = dict[str, float]

@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from experiments.data.dataset import Part
-from experiments.evaluation import has_batch_norm, recalibrated, score
-from experiments.probe_batch import flip_rates, gaps, layer_outputs, numbers, repeated
+from experiments.measuring.probe_batch import flip_rates, gaps, layer_outputs, numbers, repeated
 from experiments.stacked.trainer import StackedTrainer, Values
-from experiments.validation import PROBE_SAMPLES
+from experiments.training.scoring import has_batch_norm, recalibrated, score
+from experiments.training.validation import PROBE_SAMPLES
 from surrogates import hard_layers, key_noise, mode
 from surrogates.hard_layer import Mode
 

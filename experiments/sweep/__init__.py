@@ -1,1 +1,1 @@
-"""A sweep: its jobs listed before anything runs, then launched, watched and reported."""
+"""The jobs of a sweep: listed, launched, watched, reported."""

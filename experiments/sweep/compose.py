@@ -61,7 +61,7 @@ class Composer:
     @cached_property
     def identify(self) -> Any:
         """The sweep's `Identifier`."""
-        from experiments.identity import Identifier
+        from experiments.training.identity import Identifier
 
         return Identifier()
 

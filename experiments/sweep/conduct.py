@@ -10,23 +10,23 @@ from typing import Any
 from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.cli_folders import remove_empty_below
-from experiments.config_values import without_effect
-from experiments.console import shown
-from experiments.naming import typed_keys
-from experiments.run import record_missing
+from experiments.command.task import NotStarted
+from experiments.config.folder_names import typed_keys
+from experiments.config.values import without_effect
+from experiments.sweep.capacity import fit_workers, launcher_name
 from experiments.sweep.command_folder import at_work
 from experiments.sweep.compose import Composer
+from experiments.sweep.empty_folders import remove_empty_below
 from experiments.sweep.listing import left_out, plain_list
 from experiments.sweep.manifest import record
+from experiments.sweep.outcomes import outcomes, print_report
 from experiments.sweep.plan import Job, plan
 from experiments.sweep.preview import preview
-from experiments.sweep.report import outcomes, print_report
 from experiments.sweep.units import first_of_units, in_units
 from experiments.sweep.view import watching
-from experiments.sweep.workers import fit_workers, launcher_name
-from experiments.task import NotStarted
+from experiments.terminal.console import shown
 from experiments.tracking.run_status import DONE, INTERRUPTED, NOT_APPLICABLE
+from experiments.training.run import record_missing
 
 
 def conduct(sweeper: Any, arguments: list[str]) -> list[JobReturn]:
@@ -72,7 +72,7 @@ def _engine(sweeper: Any, due: Sequence[Job]) -> str:
     launcher = launcher_name(sweeper.config)
     if launcher != "stacked" and not in_units(sweeper.config):
         return f"single runs, hydra/launcher={launcher}"
-    from experiments.stacked.launch import described
+    from experiments.sweep.launch import described
 
     return described(sweeper.composer, [job.overrides for job in due])
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from experiments.hydra_command import SWEEPS, VERSION_BASE, run_hydra
+from experiments.config.hydra_command import SWEEPS, VERSION_BASE, run_hydra
 
 
 class HeadStart:
@@ -77,7 +77,7 @@ def _compose(conf: Path, pipe: int) -> NoReturn:
         os.dup2(nowhere, 2)
         from hydra._internal.hydra import Hydra
 
-        from experiments.naming import register_resolvers
+        from experiments.config.folder_names import register_resolvers
 
         def multirun(self: Any, config_name: str, task_function: Any, overrides: list[str], **_: Any) -> None:
             with open(pipe, "wb") as file:

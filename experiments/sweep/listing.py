@@ -12,7 +12,7 @@ from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.config_values import ConfigError
+from experiments.config.values import ConfigError
 
 _MISSING = object()
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from filelock import FileLock
 
-from experiments.naming import override_key
-from experiments.settings import CONDUCT
+from experiments.config.folder_names import override_key
+from experiments.config.settings import CONDUCT
 from experiments.sweep.plan import Job
 from experiments.tracking.strict_json import DamagedFile, read_json, write_json
 

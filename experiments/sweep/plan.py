@@ -9,12 +9,12 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from experiments.config import NOT_HASHED, STACKABLE, ConfigError, config_hash
-from experiments.identity import Identifier
+from experiments.config.choices import NOT_HASHED, STACKABLE, ConfigError, config_hash
 from experiments.tracking.flat_config import differences
 from experiments.tracking.run_earlier import refuse_other_config
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, is_alive, read_status
+from experiments.training.identity import Identifier
 
 NEW = "new"  # what a job without a run is; all others are the status that its folder has
 REFUSED = "REFUSED"  # its configuration cannot run

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.console import shown
 from experiments.sweep.estimate import seconds_each
 from experiments.sweep.plan import NEW, REFUSED, Job
+from experiments.terminal.console import shown
 from experiments.tracking.run_status import FAILED, INTERRUPTED, RUNNING
 
 

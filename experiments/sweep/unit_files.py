@@ -10,9 +10,9 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from experiments.config import resolve
-from experiments.run import Request
+from experiments.config.choices import resolve
 from experiments.tracking.atomic_file import replacing
+from experiments.training.run import Request
 
 
 def unit_file(units: Path, launched: str) -> Path:

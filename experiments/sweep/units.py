@@ -9,16 +9,16 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from experiments.run import Request
-from experiments.stacked.arrange import arrange
-from experiments.stacked.job import Job as Composed
-from experiments.stacked.job import compose
+from experiments.sweep.arrange import arrange
+from experiments.sweep.capacity import launcher_name
 from experiments.sweep.command_folder import unit_folder
 from experiments.sweep.compose import Composer, current
+from experiments.sweep.composed import Job as Composed
+from experiments.sweep.composed import compose
 from experiments.sweep.manifest import noting_stacks
 from experiments.sweep.plan import Job
 from experiments.sweep.unit_files import unit_file, write_unit
-from experiments.sweep.workers import launcher_name
+from experiments.training.run import Request
 
 
 def in_units(config: DictConfig) -> bool:

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from experiments.console import shown
 from experiments.sweep.plan import Job
 from experiments.sweep.watch import Watch, news_line
+from experiments.terminal.console import shown
 
 EVERY = 0.5  # seconds between two looks, or more where looking takes long
 SHARE = 0.02  # of the time that may go into looking

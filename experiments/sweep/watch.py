@@ -74,7 +74,7 @@ class Watch:
 
 def news_line(job: Job, status: dict[str, Any], name: str) -> str:
     """One line about a job that has ended."""
-    from experiments.summary import closing_line
+    from experiments.terminal.summary import closing_line
 
     if status["status"] == DONE:
         try:

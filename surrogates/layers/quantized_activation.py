@@ -10,7 +10,7 @@ from surrogates.component import Component
 from surrogates.core import Strategy, graft, in_float32, passing
 from surrogates.hard_layer import HardLayer
 from surrogates.ops.quantize import Quantize
-from surrogates.scales import SMALLEST, positive, with_lsq_gradient
+from surrogates.quantizing.scales import SMALLEST, positive, with_lsq_gradient
 
 Range = Literal["fixed", "learned_step", "learned_clip"]
 RANGES = get_args(Range)

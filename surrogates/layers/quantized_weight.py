@@ -5,8 +5,8 @@ from torch import Tensor, nn
 
 from surrogates.component import Component
 from surrogates.core import Strategy
-from surrogates.quantizer import Grid, Scale, grid_op, quantize_weight
-from surrogates.scales import Per, Pieces
+from surrogates.quantizing.quantizer import Grid, Scale, grid_op, quantize_weight
+from surrogates.quantizing.scales import Per, Pieces
 
 
 class QuantizedWeight(Component):

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, rewriting
-from surrogates.expectation import curve
 from surrogates.kernels import KERNELS, Kernel
+from surrogates.staircases.expectation import curve
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, in_float32, passing, rewriting
-from surrogates.expectation import evaluate
 from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
+from surrogates.staircases.expectation import evaluate
 
 FAR = -1e30  # as good as infinity, and finite over T
 

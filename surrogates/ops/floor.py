@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
-from surrogates.expectation import unbounded_stairs
 from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
-from surrogates.steps import bounded_stairs
+from surrogates.staircases.expectation import unbounded_stairs
+from surrogates.staircases.steps import bounded_stairs
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, passing_between
-from surrogates.expectation import curve
 from surrogates.kernels import Kernel
 from surrogates.known import with_nan
+from surrogates.staircases.expectation import curve
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from torch import Tensor
 from surrogates.core import Op, flat, rewriting
 from surrogates.kernels import Kernel
 from surrogates.known import known_finite
-from surrogates.mixture import mixture, shares
-from surrogates.steps import Steps
+from surrogates.staircases.mixture import mixture, shares
+from surrogates.staircases.steps import Steps
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from surrogates.order_statistic import OrderStatistic, SortedValues
-from surrogates.permutations import to_last
+from surrogates.sorting.order_statistic import OrderStatistic, SortedValues
+from surrogates.sorting.permutations import to_last
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from surrogates.carriers import slopes_only
 from surrogates.core import Op, rewriting
-from surrogates.expectation import blend
 from surrogates.kernels import KERNELS, Kernel
 from surrogates.known import known_finite
 from surrogates.ops.maximum import Maximum, minus_distance
+from surrogates.staircases.expectation import blend
 
 
 @dataclass(frozen=True)

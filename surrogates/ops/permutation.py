@@ -6,7 +6,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
-from surrogates.permutations import (
+from surrogates.sorting.permutations import (
     ALL,
     Relaxation,
     exact_matrix,

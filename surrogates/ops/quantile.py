@@ -8,8 +8,8 @@ from torch import Tensor
 
 from surrogates.core import in_float32
 from surrogates.known import known_finite
-from surrogates.order_statistic import OrderStatistic, SortedValues
-from surrogates.permutations import to_last
+from surrogates.sorting.order_statistic import OrderStatistic, SortedValues
+from surrogates.sorting.permutations import to_last
 
 
 @dataclass(frozen=True)

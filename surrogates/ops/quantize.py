@@ -9,7 +9,7 @@ from torch import Tensor
 from surrogates.core import Op, flat, in_float32, passing_between, rewriting
 from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
-from surrogates.steps import bounded_stairs
+from surrogates.staircases.steps import bounded_stairs
 
 
 @dataclass(frozen=True)

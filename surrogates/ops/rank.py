@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
-from surrogates.distance_sums import received, within_reach
 from surrogates.known import known_finite
 from surrogates.ops.sort import with_nan_rows
-from surrogates.permutations import ALL, LAWS, Relaxation, from_last, network, neural_sort, soft_sort, to_last
-from surrogates.relaxed_order import relaxed_product
+from surrogates.sorting.distance_sums import received, within_reach
+from surrogates.sorting.permutations import ALL, LAWS, Relaxation, from_last, network, neural_sort, soft_sort, to_last
+from surrogates.sorting.relaxed_order import relaxed_product
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
-from surrogates.expectation import tanh_stairs, unbounded_stairs
 from surrogates.kernels import Kernel
+from surrogates.staircases.expectation import tanh_stairs, unbounded_stairs
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, rewriting
-from surrogates.distance_sums import sorted_values, within_reach
 from surrogates.kernels import KERNELS
 from surrogates.known import known_finite
-from surrogates.networks import exact, relaxed
-from surrogates.permutations import ALL, LAWS, Relaxation, from_last, neural_sort, ordered, soft_sort, to_last
-from surrogates.relaxed_order import relaxed_product
+from surrogates.sorting.distance_sums import sorted_values, within_reach
+from surrogates.sorting.networks import exact, relaxed
+from surrogates.sorting.permutations import ALL, LAWS, Relaxation, from_last, neural_sort, ordered, soft_sort, to_last
+from surrogates.sorting.relaxed_order import relaxed_product
 
 FEW = 8  # so many ranks cost less as rows of the matrix than all of them without one
 

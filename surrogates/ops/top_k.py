@@ -10,12 +10,12 @@ from torch import Tensor
 
 from surrogates.core import Op, rewriting
 from surrogates.kernels import KERNELS
-from surrogates.networks import relaxed
 from surrogates.ops.maximum import Maximum
 from surrogates.ops.minimum import Minimum
 from surrogates.ops.sort import shared, weighted
 from surrogates.ops.top_k_mask import exchanges, largest, partition, require_entries, require_k
-from surrogates.permutations import from_last, neural_sort, soft_sort, to_last
+from surrogates.sorting.networks import relaxed
+from surrogates.sorting.permutations import from_last, neural_sort, soft_sort, to_last
 
 
 @dataclass(frozen=True)

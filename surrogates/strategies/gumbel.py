@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from surrogates.core import Op, graft
-from surrogates.perturbation import check_one_input, shifted, standard_noise
+from surrogates.sampling.perturbation import check_one_input, shifted, standard_noise
 from surrogates.strategies.tempered import Tempered, check_smooth, smooth_reading
 
 NOISE = "logistic"  # the difference of two Gumbel variables

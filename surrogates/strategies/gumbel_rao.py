@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from surrogates.categorical import check_categorical, draw, softmax, tangent
 from surrogates.core import Op, graft
+from surrogates.sampling.categorical import check_categorical, draw, softmax, tangent
 from surrogates.strategies.samples import Averaged
 
 

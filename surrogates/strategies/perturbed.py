@@ -9,7 +9,7 @@ from torch import Tensor
 from surrogates.core import EmptyCell, Op, graft
 from surrogates.kernels import KERNELS, KernelName
 from surrogates.noise import gumbel_log_density
-from surrogates.perturbation import check_one_input, shifted, standard_noise
+from surrogates.sampling.perturbation import check_one_input, shifted, standard_noise
 from surrogates.strategies.samples import Averaged
 from surrogates.strategies.tempered import smooth_knobs
 

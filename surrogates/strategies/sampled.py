@@ -7,7 +7,7 @@ from torch import Tensor
 
 from surrogates.core import Op, graft
 from surrogates.kernels import KernelName
-from surrogates.perturbation import check_one_input, shifted, standard_noise
+from surrogates.sampling.perturbation import check_one_input, shifted, standard_noise
 from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs, smooth_reading
 
 

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from surrogates.categorical import check_categorical, draw, multinomial_covariance, softmax, tangent
 from surrogates.core import Op, Strategy, first_order, graft
+from surrogates.sampling.categorical import check_categorical, draw, multinomial_covariance, softmax, tangent
 
 
 @dataclass(frozen=True)

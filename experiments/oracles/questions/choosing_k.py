@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from experiments.compare.figures import style
-from experiments.compare.palette import COLOURS, MARKERS
 from experiments.oracles import selection
 from experiments.oracles.answer import Answer, Check, Table
 from experiments.oracles.contenders import contenders
 from experiments.oracles.sparse_recovery import METHODS, Problems, blurred, gaussian, recovered
 from experiments.oracles.table import scored
 from experiments.oracles.words import cells
+from experiments.plotting import COLOURS, MARKERS, style
 
 STEPS = 300
 SIZES: dict[str, tuple[Callable[[int], Problems], tuple[int, ...]]] = {

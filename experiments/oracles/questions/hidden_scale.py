@@ -10,14 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.compare.figures import style
-from experiments.compare.palette import COLOURS
 from experiments.oracles import deep_binary, figures
 from experiments.oracles.answer import Answer, Check, Table
 from experiments.oracles.contenders import Contender, contenders
 from experiments.oracles.sampling import sample
 from experiments.oracles.scores import Score, score
 from experiments.oracles.setting import Setting, gradient
+from experiments.plotting import COLOURS, style
 
 Make = Callable[[list[Tensor]], torch.optim.Optimizer]
 DRAWS, STEPS, SHOWN = 64, 200, (20, 200)  # samples of a step's gradient; steps; after which of them it is looked at

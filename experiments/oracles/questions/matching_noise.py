@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.compare.figures import style
 from experiments.oracles import categorical, smoothed
 from experiments.oracles.answer import Answer, Check, Table
 from experiments.oracles.setting import normal
+from experiments.plotting import style
 
 SIGMAS = (0.2, 0.25, 0.3, 0.4, 0.5, 0.7)
 SPREADS, PROBLEMS = (0.25, 1.0, 4.0), 300

@@ -7,10 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
-from experiments.compare.figures import style
-from experiments.compare.palette import COLOURS
 from experiments.oracles import toy
 from experiments.oracles.answer import Answer, Check, Table
+from experiments.plotting import COLOURS, style
 from surrogates.core import Strategy
 from surrogates.strategies.gumbel import Gumbel
 from surrogates.strategies.reinmax import ReinMax

@@ -7,11 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.compare.figures import style
-from experiments.compare.palette import COLOURS
 from experiments.oracles import categorical, toy
 from experiments.oracles.answer import Answer, Check, Table
 from experiments.oracles.published import CATEGORICAL, DRAWS, SAMPLED, TAU, TRACES, met, within
+from experiments.plotting import COLOURS, style
 from surrogates.core import Strategy
 from surrogates.strategies.gumbel_rao import GumbelRao
 from surrogates.strategies.reinmax import ReinMax

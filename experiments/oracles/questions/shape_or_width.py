@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from experiments.alignment import cosine, scale
-from experiments.compare.figures import style
+from experiments.measuring.alignment import cosine, scale
 from experiments.oracles import line
 from experiments.oracles.answer import Answer, Check, Table
+from experiments.plotting import style
 from surrogates.hard_layer import HardLayer
 from surrogates.kernels import KERNELS
 from surrogates.ops.sign import Sign

@@ -7,13 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.alignment import cosine, scale
-from experiments.compare.figures import style
-from experiments.compare.palette import COLOURS
+from experiments.measuring.alignment import cosine, scale
 from experiments.oracles import teacher_student
 from experiments.oracles.answer import Answer, Check, Table
 from experiments.oracles.setting import normal
 from experiments.oracles.teacher_student import SLOPES, Problem, Slope
+from experiments.plotting import COLOURS, style
 
 STILL = ("relu", "clipped relu")
 STARTS, STEPS, RATE, REACHED = 40, 1500, 0.05, 0.01

@@ -8,11 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from experiments.compare.figures import style
-from experiments.compare.palette import COLOURS
 from experiments.data.digits import Digits
 from experiments.oracles.answer import Answer, Check, Table
 from experiments.oracles.setting import normal
+from experiments.plotting import COLOURS, style
 from surrogates.kernels import Normal
 from surrogates.ops.round import Round
 

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.compare.figures import style
-from experiments.compare.palette import COLOURS
 from experiments.oracles.answer import Answer, Check, Table
 from experiments.oracles.warp import Cell, Regression, Rule, agreement, straight_through
+from experiments.plotting import COLOURS, style
 
 RATES, TIME = (10.0, 2.0, 0.4, 0.08), 400.0  # learning rates; rate times steps
 ADAM_RATES, ADAM_TIME = (1e-2, 2e-3, 4e-4), 1.0

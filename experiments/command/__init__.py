@@ -1,0 +1,1 @@
+"""The command line: Hydra's, and what Hydra calls for each job."""

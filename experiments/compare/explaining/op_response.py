@@ -1,0 +1,89 @@
+"""What a hard layer of a trained model does to one of its inputs: value, derivative, and where the inputs lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from experiments.data import load as load_data
+from experiments.tracking.run_paths import RunPaths
+from experiments.training.build import floating
+from experiments.training.loading import chosen, load
+from surrogates import HardLayer, hard_layers, key_noise, mode
+
+POINTS, SAMPLES = 401, 256
+TAIL = 0.005  # share of the inputs beyond either end of the grid, which is then widened by a tenth
+
+
+@dataclass(frozen=True)
+class Response:
+    """A layer as a function of one input, the others held as one sample has them; `inputs` are all that it was given.
+
+    `hard` and `value` are the hard op's and the strategy's output that this input moves most, `derivative` that of the
+    strategy with respect to it.
+    """
+
+    layer: str
+    op: str
+    strategy: str
+    temperature: float | None
+    grid: Tensor
+    hard: Tensor
+    value: Tensor
+    derivative: Tensor
+    inputs: Tensor
+
+
+def responses(run: Path) -> Iterator[Response]:
+    """The responses of a run's layers at the end of training, on validation data; raises what loading it raises."""
+    choices = chosen(RunPaths(run))
+    model = load(run, "last")
+    data = load_data(choices.data).to("cpu", floating(choices.settings))
+    given = _inputs(model, data.val.x[:SAMPLES], choices.settings.seed, choices.settings.max_steps)
+    for name, layer in hard_layers(model).items():
+        if name in given:
+            yield _response(name, layer, given[name])
+
+
+def _inputs(model: nn.Module, x: Tensor, seed: int, step: int) -> dict[str, tuple[Tensor, ...]]:
+    """What each layer is given when the model computes as in training."""
+    given: dict[str, tuple[Tensor, ...]] = {}
+
+    def keep(name: str) -> Any:
+        return lambda module, inputs: given.__setitem__(name, tuple(value.detach() for value in inputs))
+
+    hooks = [layer.register_forward_pre_hook(keep(name)) for name, layer in hard_layers(model).items()]
+    key_noise(model, seed, step)
+    try:
+        with torch.no_grad(), mode(model, "strategy"):
+            model(x)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return given
+
+
+def _response(name: str, layer: HardLayer, given: tuple[Tensor, ...]) -> Response:
+    first = given[0].double().flatten()
+    low, high = torch.quantile(first[:1_000_000], torch.tensor([TAIL, 1 - TAIL], dtype=first.dtype)).tolist()
+    margin = 0.1 * (high - low) or 0.5
+    grid = torch.linspace(low - margin, high + margin, POINTS, dtype=given[0].dtype)
+    moved = given[0][:1].expand(POINTS, *given[0].shape[1:]).clone().flatten(1)
+    moved[:, 0] = grid
+    moved = moved.view(POINTS, *given[0].shape[1:]).requires_grad_()
+    others = [value[:1].expand(POINTS, *value.shape[1:]) for value in given[1:]]
+    with mode(layer, "strategy"):
+        value = layer(moved, *others).flatten(1)
+    with torch.no_grad(), mode(layer, "hard"):
+        hard = layer(moved, *others).flatten(1)
+    which = int((hard.amax(0) - hard.amin(0)).argmax())
+    (slope,) = torch.autograd.grad(value[:, which].sum(), moved, allow_unused=True)
+    derivative = torch.zeros(POINTS) if slope is None else slope.flatten(1)[:, 0]
+    temperature = None if layer.temperature is None else float(layer.temperature)
+    named = (name, type(layer.op).__name__, type(layer.strategy).__name__, temperature)
+    return Response(*named, grid, hard[:, which], value[:, which].detach(), derivative.detach(), given[0].flatten())

@@ -1,0 +1,94 @@
+"""What the diagnostics of an arm's runs show, in sentences. The thresholds stand here and in docs/compare.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean, median
+
+from experiments.compare.explaining.symptoms import Symptoms
+
+DEAD, SATURATED, PEAK, GROWTH, GAP, FLIPS = 0.5, 0.5, 100.0, 10.0, 0.02, 0.05
+_NAMED = 4  # names that are written out
+
+
+def words(runs: Sequence[Symptoms], deciding: set[str] | None) -> list[str]:
+    """One sentence a finding, the gravest first; a single one if nothing stands out. Means are over the runs.
+
+    `deciding` are the layers whose outputs move in jumps only, None where that is not known.
+    """
+    if not runs:
+        return ["no reported run"]
+    found = [*_gradients(runs), *_norms(runs), *_decisions(runs, deciding), *_numbers(runs)]
+    return found or ["nothing stands out: gradients reach every layer, no saturation, no exploding norm, no gap"]
+
+
+def _gradients(runs: Sequence[Symptoms]) -> Iterator[str]:
+    dead = _layers(runs, lambda run: run.dead, lambda share: share > DEAD)
+    if dead:
+        yield f"dead upstream gradient: exactly 0 below {_shares(dead)} of the logged steps"
+    zero = _layers(runs, lambda run: run.zero, lambda share: share > DEAD)
+    zero = {layer: share for layer, share in zero.items() if layer not in dead}
+    if zero:
+        yield f"most inputs get gradient 0: {_shares(zero)} of the inputs at the end of training"
+    saturated = _layers(runs, lambda run: run.saturated, lambda share: share > SATURATED)
+    if saturated:
+        yield f"saturation: {_shares(saturated)} of the inputs lie outside the op's range at the end"
+    names = list(dict.fromkeys(name for run in runs for name in run.never_trained))
+    if names:
+        count = sum(bool(run.never_trained) for run in runs)
+        yield f"never trained in {count} of {len(runs)} runs: {_names(names)}"
+
+
+def _norms(runs: Sequence[Symptoms]) -> Iterator[str]:
+    peaks = [run.peak for run in runs if run.peak is not None and run.peak > PEAK]
+    if peaks:
+        yield f"exploding gradient norm in {len(peaks)} of {len(runs)} runs: up to {max(peaks):.3g} times its median"
+    growths = [run.growth for run in runs if run.growth is not None]
+    if growths and median(growths) > GROWTH:
+        yield f"the gradient norm grew {median(growths):.3g}-fold from the start to the end of training"
+
+
+def flipping(runs: Sequence[Symptoms]) -> dict[str, float]:
+    """The layers of whose outputs many changed between the last two evaluations, decisions or not, and how many."""
+    return _layers(runs, lambda run: run.flips, lambda share: share > FLIPS)
+
+
+def _decisions(runs: Sequence[Symptoms], deciding: set[str] | None) -> Iterator[str]:
+    gaps = [run.gap for run in runs if run.gap is not None]
+    if gaps and abs(fmean(gaps)) > GAP:
+        yield f"soft-to-hard gap at the end: {100 * fmean(gaps):+.1f} points of validation accuracy (soft - hard)"
+    moved = flipping(runs)
+    flips = {layer: share for layer, share in moved.items() if deciding is not None and layer in deciding}
+    if flips:
+        yield f"decisions still change: {_shares(flips)} of the hard outputs flipped between the last two evaluations"
+    if moved and deciding is None:
+        unknown = "whether they are decisions is not known, this program cannot make the model of these runs"
+        yield f"outputs still change: {_shares(moved)} between the last two evaluations; {unknown}"
+
+
+def _numbers(runs: Sequence[Symptoms]) -> Iterator[str]:
+    bad, skipped = sum(run.non_finite for run in runs), sum(run.skipped for run in runs)
+    if bad:
+        count = sum(run.non_finite > 0 for run in runs)
+        yield f"not finite: {bad} logged steps in {count} of {len(runs)} runs"
+    if skipped:
+        count = sum(run.skipped > 0 for run in runs)
+        yield f"lost to non-finite gradients: {skipped} optimizer steps in {count} of {len(runs)} runs"
+
+
+def _layers(
+    runs: Sequence[Symptoms], get: Callable[[Symptoms], dict[str, float]], tells: Callable[[float], bool]
+) -> dict[str, float]:
+    """The layers whose mean over the runs tells something."""
+    layers = dict.fromkeys(layer for run in runs for layer in get(run))
+    means = {layer: fmean(get(run)[layer] for run in runs if layer in get(run)) for layer in layers}
+    return {layer: mean for layer, mean in means.items() if tells(mean)}
+
+
+def _shares(layers: dict[str, float]) -> str:
+    return _names([f"{layer} at {100 * share:.0f} %" for layer, share in layers.items()])
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

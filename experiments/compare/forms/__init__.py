@@ -1,0 +1,1 @@
+"""The report in its forms: terminal, Markdown, web page, figures, files for machines."""

@@ -1,0 +1,151 @@
+"""A log folder for TensorBoard: a run of means and bands for every arm, and a session for every reported run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.compare.forms import tables
+from experiments.compare.forms.event_file import EventFile
+from experiments.compare.reading.run_record import GROUPS, RunRecord
+from experiments.compare.report import Report, Section
+from experiments.compare.statistics.bands import GAP, Band
+from experiments.compare.statistics.choosing import Choice
+from experiments.compare.statistics.scoring import Metric
+from experiments.terminal.console import shown
+from experiments.tracking.curve_layout import margin_layout_summary
+from experiments.tracking.hparams import columns_summary, end_summary, hparam_values, row_summary
+
+MARK = ".hardgrad-aggregates"  # says that everything in the folder was made by us
+MOST_PICTURED = 40  # runs, from which on only the first of each arm gets its pictures
+LOWER, UPPER = "lower", "upper"
+_SCORES = ("accuracy/test", "accuracy/val", "loss/val")
+_BANDS = {  # in the order in which they are shown: TensorBoard takes the last one first
+    "training loss": "loss/train",
+    "validation loss, hard": "loss/val",
+    "validation accuracy, hard": "accuracy/val",
+    "validation accuracy, soft": "accuracy/val_soft",
+    "gap, soft - hard accuracy": GAP,
+    "gradient norm, before clipping": "grad_norm/total",
+    "temperature": "temperature",
+}
+
+
+class FolderTaken(Exception):
+    """The log folder holds something else."""
+
+
+def write_aggregates(report: Report, folder: Path, pictures: str = "auto") -> list[str]:
+    """Writes the log folder, in place of one that this function made before; returns what could not be pictured.
+
+    `mean/<block>/<strategy>` has each tag's mean, and the ends of its band as lower/<tag> and upper/<tag>;
+    `seeds/<block>/<strategy>/seed=<n>` the score and hyperparameters of a run, with pictures of its layers' ops.
+    `pictures`: `all` runs, `none`, or `auto`, all of up to 40 runs and otherwise the first of each arm.
+    Raises FolderTaken where the folder has other files.
+    """
+    _clear(folder)
+    few = sum(len(choice.runs) for section in report.sections for choice in section.result.choices) <= MOST_PICTURED
+    everyone = pictures == "all" or (pictures == "auto" and few)
+    problems: dict[str, list[Path]] = {}
+    columns = _columns(report)
+    for block, section in zip(_block_names(report), report.sections, strict=True):
+        for choice in section.result.choices:
+            name = safe(choice.arm.name)
+            _write_bands(section, choice.arm.name, folder / "mean" / block / name)
+            for position, run in enumerate(choice.runs):
+                pictured = pictures != "none" and (everyone or position == 0)
+                home = folder / "seeds" / block / name / f"seed={run.seed}"
+                problem = _write_session(run, choice, f"{block}/{name}", columns, home, pictured)
+                if problem:
+                    problems.setdefault(problem, []).append(run.path)
+    return [
+        f"{shown(runs[0])}{f' and {len(runs) - 1} more' * (len(runs) > 1)}: {problem}"
+        for problem, runs in problems.items()
+    ]
+
+
+def _block_names(report: Report) -> list[str]:
+    """A folder name for every block."""
+    names = [safe(name) for name in tables.overview(report)[0]]
+    return [name if names.count(name) == 1 else f"{name}-{index}" for index, name in enumerate(names)]
+
+
+def _columns(report: Report) -> list[str]:
+    """The columns of HParams: the options that vary, what was tuned, and what makes the blocks."""
+    options = [g for g in GROUPS if g in ("component", "strategy") or len({run.options[g] for run in report.runs}) > 1]
+    parts = [part for section in report.sections for part in section.result.block.parts if "=" in part]
+    return list(dict.fromkeys([*options, *report.tuned, *(part.partition("=")[0] for part in parts)]))
+
+
+def _clear(folder: Path) -> None:
+    """An empty folder with the mark in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = folder / MARK
+    if not mark.exists() and any(folder.iterdir()):
+        raise FolderTaken(f"{folder} has files that are not of an earlier report; choose another log folder")
+    for file in folder.rglob("events.out.tfevents.*"):
+        file.unlink()
+    mark.touch()
+
+
+def safe(name: str) -> str:
+    """A name as one folder's; TensorBoard shows it as the run's."""
+    return "".join(letter if letter.isalnum() or letter in " =,.()+-_" else "_" for letter in name)[:120]
+
+
+def _write_bands(section: Section, arm: str, folder: Path) -> None:
+    bands = section.evidence[arm].bands
+    with EventFile(folder) as file:
+        file.add(margin_layout_summary({title: _ends(tag) for title, tag in _BANDS.items()}))
+        for step, values in _by_step(bands):
+            file.scalars(step, values)
+
+
+def _ends(tag: str) -> tuple[str, str, str]:
+    """The tags of mean, lower and upper end."""
+    return tag, f"{LOWER}/{tag}", f"{UPPER}/{tag}"
+
+
+def _by_step(bands: dict[str, Band]) -> Iterator[tuple[int, dict[str, float]]]:
+    """All finite values of a step; where one run has a value its band is as narrow as a line."""
+    rows: dict[int, dict[str, float]] = {}
+    for tag, band in bands.items():
+        low, high = (np.where(np.isnan(end), band.mean, end) for end in (band.low, band.high))
+        for name, values in zip(_ends(tag), (band.mean, low, high), strict=True):
+            for step, value in zip(band.steps.tolist(), values.tolist(), strict=True):
+                if np.isfinite(value):
+                    rows.setdefault(step, {})[name] = value
+    yield from sorted(rows.items())
+
+
+def _write_session(
+    run: RunRecord, choice: Choice, group: str, columns: Sequence[str], folder: Path, pictured: bool
+) -> str:
+    """One row's share of HParams: runs of a `group` are averaged into one row. Returns why there are no pictures."""
+    values = hparam_values({**run.options, "strategy": choice.arm.name, **run.config}, columns)
+    shown = {name: values[name] for name in columns}
+    scores = {f"score/{tag}": score for tag in _SCORES if (score := Metric(tag).of(run)) is not None}
+    with EventFile(folder) as file:
+        file.add(columns_summary(shown, [f"score/{tag}" for tag in _SCORES]))
+        file.add(row_summary(shown, group))
+        step = int(run.best.get("step", run.config.get("max_steps", 0)) or 0)
+        file.scalars(step, scores)
+        problem = _write_pictures(run, file, step) if pictured and run.outcome == "done" else ""
+        file.add(end_summary(run.outcome == "done"))
+    return problem
+
+
+def _write_pictures(run: RunRecord, file: EventFile, step: int) -> str:
+    from experiments.compare.explaining.op_response import responses
+    from experiments.compare.forms.op_images import png
+
+    try:
+        for response in responses(run.path):
+            file.picture(f"op/{response.layer}", png(response), step)
+    except Exception as error:  # a run of another version, without a checkpoint, ...: the rest of the report stands
+        text: Any = str(error).splitlines()
+        return f"ops cannot be pictured ({type(error).__name__}: {text[0] if text else ''})"
+    return ""

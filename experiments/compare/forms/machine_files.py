@@ -1,0 +1,117 @@
+"""The report for machines: one strict JSON file, and CSV tables of runs, scores, differences and curves."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.compare.reading.run_record import GROUPS, RunRecord
+from experiments.compare.report import Report, Section, environment, varied
+from experiments.compare.statistics.choosing import Choice
+from experiments.tracking.strict_json import write_json
+
+FORMAT = 1
+_METRICS = ("accuracy/val", "accuracy/test", "accuracy/val_soft", "loss/val", "loss/train")
+
+
+def write_machine_files(report: Report, folder: Path) -> None:
+    """Writes report.json, runs.csv, scores.csv, differences.csv and curves.csv."""
+    write_json(folder / "report.json", as_json(report))
+    _write_csv(folder / "runs.csv", _runs(report))
+    _write_csv(folder / "scores.csv", [row for section in report.sections for row in _scores(section)])
+    _write_csv(folder / "differences.csv", [row for section in report.sections for row in _differences(section)])
+    _write_csv(folder / "curves.csv", (row for section in report.sections for row in _curves(section)))
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """Everything but the curves; numbers that are not finite are strings."""
+    return {
+        "format": FORMAT,
+        "roots": [str(root) for root in report.roots],
+        "question": dataclasses.asdict(report.question),
+        "tuned": list(report.tuned),
+        "notes": report.notes,
+        "environment": environment(report.runs),
+        "varied": varied(report.runs),
+        "blocks": [_block(section) for section in report.sections],
+        "runs": _runs(report),
+    }
+
+
+def _block(section: Section) -> dict[str, Any]:
+    result = section.result
+    return {
+        "name": section.name,
+        "component": result.block.component,
+        "not_applicable": result.block.absent,
+        "seeds": dataclasses.asdict(result.seeds),
+        "scores": [dataclasses.asdict(score) for score in result.scores],
+        "differences": [dataclasses.asdict(difference) for difference in result.differences],
+        "tuning": {choice.arm.name: _choice(choice) for choice in result.choices},
+        "budgets": dataclasses.asdict(section.budgets),
+        "at_budgets": {name: dataclasses.asdict(seen.budgeted) for name, seen in section.evidence.items()},
+        "diagnostics": {name: seen.words for name, seen in section.evidence.items()},
+        "notes": result.notes,
+    }
+
+
+def _choice(choice: Choice) -> dict[str, Any]:
+    return {
+        "chosen": choice.setting.values,
+        "trials": choice.trials,
+        "at_the_edge": choice.edges,
+        "equal_trials": choice.equal_trials,
+        "expected_best": choice.expected,
+        "sensitivity": [{"values": values, **dataclasses.asdict(seen)} for values, seen in choice.curve],
+        "runs": [str(run.path) for run in choice.runs],
+    }
+
+
+def _runs(report: Report) -> list[dict[str, Any]]:
+    columns = list(varied(report.runs))
+    return [_run(run, columns) for run in report.runs]
+
+
+def _run(run: RunRecord, columns: Sequence[str]) -> dict[str, Any]:
+    known: dict[str, Any] = {"run": str(run.path), **{group: run.options[group] for group in GROUPS}, "seed": run.seed}
+    known |= {"outcome": run.outcome, "reason": run.reason, "seconds": run.seconds}
+    known |= {key: run.config.get(key) for key in columns}
+    return known | {f"{at} {tag}": getattr(run, at).get(tag) for at in ("best", "last") for tag in _METRICS}
+
+
+def _scores(section: Section) -> Iterator[dict[str, Any]]:
+    for choice, score in zip(section.result.choices, section.result.scores, strict=True):
+        interval = dataclasses.asdict(score.interval) if score.interval else {"n": 0}
+        chosen = "; ".join(f"{key}={value}" for key, value in choice.setting.values.items())
+        failures = {"not_done": score.failures, "trials": choice.trials, "chosen": chosen, "seconds": score.seconds}
+        yield {"block": section.name, "strategy": score.name, **interval, **failures}
+
+
+def _differences(section: Section) -> Iterator[dict[str, Any]]:
+    for difference in section.result.differences:
+        flat = dataclasses.asdict(difference)
+        yield {"block": section.name, **flat.pop("interval"), **flat}
+
+
+def _curves(section: Section) -> Iterator[dict[str, Any]]:
+    for name, seen in section.evidence.items():
+        for tag, band in seen.bands.items():
+            columns = (band.steps.tolist(), band.mean.tolist(), band.low.tolist(), band.high.tolist(), band.n.tolist())
+            for step, mean, low, high, n in zip(*columns, strict=True):
+                known = {"block": section.name, "strategy": name, "tag": tag, "step": step}
+                yield {**known, "mean": mean, "low": low, "high": high, "n": n}
+
+
+def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    rows = iter(rows)
+    first = next(rows, None)
+    with open(path, "w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        if first is None:
+            return
+        writer = csv.DictWriter(file, list(first), restval="", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerow(first)
+        writer.writerows(rows)

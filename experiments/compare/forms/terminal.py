@@ -1,0 +1,118 @@
+"""The report for a terminal, 80 columns wide, plain where it is not one."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len, set_cell_size
+
+from experiments.compare.forms import tables
+from experiments.compare.forms.tables import Table
+from experiments.compare.reading.run_record import RunRecord
+from experiments.compare.report import Report, Section
+
+WIDTH = 80
+_LISTED = 20  # runs or notes that are written out
+_NUMBER = re.compile(r"[-+.<\d]+( \[.*\])?")
+
+
+def render(report: Report) -> str:
+    """The report as lines of at most 80 columns, but for words that are longer."""
+    lines = [counts(report)]
+    for section in report.sections:
+        lines += ["", *_section(section, report)]
+    if report.failed:
+        lines += ["", "runs that did not finish well:", *_listed(_failures(report.failed))]
+    if report.notes:
+        lines += ["", "left out or odd:", *_listed(report.notes)]
+    return "\n".join(printable(line) for line in lines)
+
+
+def counts(report: Report) -> str:
+    """How many runs there are, by how they ended."""
+    found = Counter(run.outcome for run in report.runs)
+    return f"{len(report.runs)} runs: " + ", ".join(f"{count} {name}" for name, count in sorted(found.items()))
+
+
+def _section(section: Section, report: Report) -> Iterator[str]:
+    yield section.name
+    yield "=" * min(WIDTH, cell_len(section.name))
+    for table in tables.of(section, report.question):
+        yield f"{table.title}:"
+        yield from draw(table)
+        yield ""
+    for name, seen in section.evidence.items():
+        for sentence in seen.words:
+            yield from _item(f"{name}: {sentence}")
+    for note in section.result.notes:
+        yield from _item(f"NOTE {note}")
+
+
+def draw(table: Table, width: int = WIDTH) -> list[str]:
+    """Aligned columns, separated by two spaces; the widest give way, their cells broken into lines."""
+    rows = [[printable(cell) for cell in row] for row in (table.header, *table.rows)]
+    widths = _widths(rows, width)
+    lines = []
+    for row in rows:
+        cells = [textwrap.wrap(cell, w) or [""] for cell, w in zip(row, widths, strict=True)]
+        for index in range(max(map(len, cells))):
+            parts = [cell[index] if index < len(cell) else "" for cell in cells]
+            padded = [set_cell_size(part, max(w, cell_len(part))) for part, w in zip(parts, widths, strict=True)]
+            lines.append("  ".join(padded).rstrip())
+    lines.insert(_height(rows[0], widths), "  ".join("-" * w for w in widths))
+    return lines
+
+
+def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """The columns' natural widths; until all fit, the widest gives way, words before numbers with their intervals."""
+    columns = range(len(rows[0]))
+    widths = [max(cell_len(row[column]) for row in rows) for column in columns]
+    needed = [max(_unbroken(row[column]) for row in rows) for column in columns]
+    while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > 6:
+        roomy = [column for column in columns if widths[column] > needed[column]]
+        widths[max(roomy or columns, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _unbroken(cell: str) -> int:
+    """The width that a cell can do with: a number's own, otherwise that of the longest word."""
+    return cell_len(cell) if _NUMBER.fullmatch(cell) else max(map(cell_len, cell.split()), default=0)
+
+
+def _height(row: Sequence[str], widths: Sequence[int]) -> int:
+    return max(len(textwrap.wrap(cell, w)) for cell, w in zip(row, widths, strict=True))
+
+
+def _listed(sentences: Sequence[str]) -> list[str]:
+    lines = [line for sentence in sentences[:_LISTED] for line in _item(sentence)]
+    if len(sentences) > _LISTED:
+        lines.append(f"- and {len(sentences) - _LISTED} more; the files that --out writes have all of them")
+    return lines
+
+
+def _item(sentence: str) -> list[str]:
+    settings = {"initial_indent": "- ", "subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
+    return textwrap.wrap(sentence, WIDTH, **settings)  # type: ignore[arg-type]
+
+
+def _failures(runs: Sequence[RunRecord]) -> list[str]:
+    """One sentence a configuration: how many runs, on which seeds, and the first one's reason."""
+    alike: dict[tuple[str, ...], list[RunRecord]] = {}
+    for run in runs:
+        rate, temperature = run.config.get("optimizer.lr"), run.config.get("strategy.temperature")
+        label = f"{run.options['component']} {run.options['strategy']}, lr {rate}"
+        label += "" if temperature is None else f", temperature {temperature}"
+        alike.setdefault((run.outcome, label), []).append(run)
+    return [
+        f"{len(own)} {outcome}: {label}, seed{'s' * (len(own) > 1)} {', '.join(str(run.seed) for run in own[:8])}"
+        f"{', ...' if len(own) > 8 else ''}: {own[0].reason}"
+        for (outcome, label), own in alike.items()
+    ]
+
+
+def printable(text: str) -> str:
+    """Text without what would move a terminal's cursor or change its colours."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

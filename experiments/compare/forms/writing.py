@@ -1,0 +1,39 @@
+"""A folder with the report in every form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.compare.forms import markdown, page
+from experiments.compare.forms.figures import draw, save
+from experiments.compare.forms.heat_map import heat_map
+from experiments.compare.forms.machine_files import write_machine_files
+from experiments.compare.processes import Workers
+from experiments.compare.report import Report, Section
+from experiments.compare.statistics.comparing import Question
+
+
+@dataclass(frozen=True)
+class _Task:
+    section: Section
+    question: Question
+    stem: Path
+
+
+def write(report: Report, folder: Path, workers: Workers) -> Path:
+    """Writes report.html, report.md, report.json, the CSV files and `figures/`; returns the page's path."""
+    figures = folder / "figures"
+    figures.mkdir(parents=True, exist_ok=True)
+    tasks = [_Task(section, report.question, figures / str(i)) for i, section in enumerate(report.sections)]
+    drawn = workers.spread(_draw, tasks, "drawing")
+    save(heat_map(report), figures / "heat_map")
+    write_machine_files(report, folder)
+    (folder / "report.md").write_text(markdown.render(report, folder), encoding="utf-8")
+    path = folder / "report.html"
+    path.write_text(page.render(report, drawn, folder), encoding="utf-8")
+    return path
+
+
+def _draw(task: _Task) -> list[tuple[str, str]]:
+    return draw(task.section, task.question, task.stem)

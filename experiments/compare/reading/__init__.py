@@ -1,0 +1,1 @@
+"""Run folders as data: read without trust, as strangers may have written them."""

@@ -1,0 +1,72 @@
+"""All runs under some folders, each once, and a sentence for everything that was left out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from experiments.compare.processes import Watch, unwatched
+from experiments.compare.reading.run_record import RunRecord, Unreadable, read_run
+from experiments.terminal.console import shown
+from experiments.tracking.run_paths import RunPaths
+
+
+class NoRuns(Exception):
+    """There is nothing to compare; the message says where it was looked for."""
+
+
+@dataclass
+class Collection:
+    """The runs, in the order of their paths, and what was left out or is odd, in words."""
+
+    runs: list[RunRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def collect(roots: Iterable[str | Path], watch: Watch = unwatched) -> Collection:
+    """Every run under `roots`; of two runs with one configuration and seed the finished, then the newer one.
+
+    Raises NoRuns where a folder does not exist or none of them holds a readable run.
+    """
+    folders = [Path(root) for root in roots]
+    missing = [folder for folder in folders if not folder.is_dir()]
+    if missing:
+        raise NoRuns(f"{missing[0]} is not a folder; give run folders, or folders that hold them")
+    found = Collection()
+    there = dict.fromkeys(folder.resolve() for root in folders for folder in _candidates(root, found.notes))
+    for folder in watch(there, len(there), "reading runs"):
+        try:
+            found.runs.append(read_run(folder))
+        except Unreadable as error:
+            found.notes.append(f"skipped {shown(folder)}: {error}")
+    found.runs = _each_once(found.runs, found.notes)
+    if not found.runs:
+        said = "".join(f"\n  {note}" for note in found.notes[:10])
+        raise NoRuns(f"no run under {', '.join(map(str, folders))}; a run folder has a status.json{said}")
+    return found
+
+
+def _candidates(root: Path, notes: list[str]) -> Iterator[Path]:
+    """Folders that are runs or look like it, and links to runs; there are none inside a run folder."""
+    names = RunPaths(root)
+    for folder, folders, files in os.walk(root):
+        is_run = names.status.name in files
+        if not is_run and names.metrics.name in files:
+            notes.append(f"skipped {shown(Path(folder))}: {names.metrics.name} without a {names.status.name}")
+        folders[:] = [] if is_run else sorted(name for name in folders if name[0] != ".")
+        links = (Path(folder, name) for name in folders if os.path.islink(os.path.join(folder, name)))
+        yield from (link for link in links if (link / names.status.name).is_file())
+        if is_run:
+            yield Path(folder)
+
+
+def _each_once(runs: list[RunRecord], notes: list[str]) -> list[RunRecord]:
+    kept: dict[str, RunRecord] = {}
+    for run in sorted(runs, key=lambda run: (run.outcome == "done", run.started)):
+        earlier = kept.get(run.config_hash)
+        if earlier is not None:
+            notes.append(f"skipped {shown(earlier.path)}: the same configuration and seed as {shown(run.path)}")
+        kept[run.config_hash] = run
+    return sorted(kept.values(), key=lambda run: run.path)

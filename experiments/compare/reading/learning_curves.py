@@ -1,0 +1,111 @@
+"""The logged curves of a run, read without trusting the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.compare.reading.run_record import RunRecord
+from experiments.terminal.console import shown
+from experiments.tracking.run_paths import RunPaths
+
+MOST_STEPS = 10**7  # more than a small model takes; a number beyond is a damaged one
+
+
+@dataclass
+class RunCurves:
+    """By tag the steps and values (n,), float64, non-finite ones included; what was wrong with the file, in words."""
+
+    curves: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def steps(self, tag: str) -> Any:
+        """The steps at which a tag was logged."""
+        return self.curves[tag][0] if tag in self.curves else np.zeros(0, dtype=np.int64)
+
+    def values(self, tag: str) -> Any:
+        """A tag's values."""
+        return self.curves[tag][1] if tag in self.curves else np.zeros(0)
+
+
+def read_curves(run: RunRecord) -> RunCurves:
+    """The curves of a run; damaged lines, steps out of order and missing steps are left out and said, never raised."""
+    found = RunCurves()
+    path = RunPaths(run.path).metrics
+    rows = dict(_rows(path, found.problems))
+    collected: dict[str, tuple[list[int], list[float]]] = {}
+    for step in sorted(rows):
+        for tag, value in rows[step].items():
+            steps, values = collected.setdefault(tag, ([], []))
+            steps.append(step)
+            values.append(value)
+    found.curves = {
+        tag: (np.array(s, dtype=np.int64), np.array(v, dtype=np.float64)) for tag, (s, v) in collected.items()
+    }
+    _check_steps(run, set(rows), found.problems)
+    found.problems = [f"{shown(run.path)}: {problem}" for problem in found.problems]
+    return found
+
+
+def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, float]]]:
+    """Step and values by tag of each line; of a repeated step the last line counts."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        problems.append(f"{path.name} cannot be read ({error.strerror})")
+        return
+    if lines.pop():
+        problems.append(f"the last line of {path.name} is half written and left out")
+    last = -1
+    for index, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+            step = _step(row.pop("step"))
+            values = {tag: float(value) for tag, value in row.items()}
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+            problems.append(f"line {index} of {path.name} is damaged and left out")
+            continue
+        if step <= last:
+            problems.append(f"line {index} of {path.name} repeats or goes back to step {step}")
+        last = max(last, step)
+        yield step, values
+
+
+def _step(value: Any) -> int:
+    """Raises ValueError or OverflowError for what is no step."""
+    step = int(value)
+    if not 0 <= step <= MOST_STEPS:
+        raise ValueError(f"no run has a step {step}")
+    return step
+
+
+def _check_steps(run: RunRecord, there: set[int], problems: list[str]) -> None:
+    """A finished run has logged every step that its configuration asks for; one that broke off, up to its last one."""
+    if not there:
+        problems.append("no logged step")
+        return
+    expected = expected_steps(run.config)
+    if run.outcome != "done":
+        expected = {step for step in expected if step <= max(there)}
+    missing = sorted(expected - there)
+    if missing:
+        problems.append(f"SHORT: {len(missing)} of {len(expected)} logged steps are missing, the first is {missing[0]}")
+
+
+def expected_steps(config: Mapping[str, Any]) -> set[int]:
+    """The steps that a run logs: the first, the last, and every multiple of `log_every` and `eval_every`.
+
+    None where the configuration is damaged.
+    """
+    try:
+        last, *periods = (int(config[key]) for key in ("max_steps", "log_every", "eval_every"))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return set()
+    if min(last, *periods) < 1 or last > MOST_STEPS:
+        return set()
+    return {1, last}.union(*(range(period, last + 1, period) for period in periods))

@@ -1,0 +1,1 @@
+"""From scores to differences, intervals and choices."""

@@ -1,0 +1,66 @@
+"""Validation accuracy under one budget for all arms of a block: equal optimizer steps, equal wall-clock time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.compare.reading.learning_curves import RunCurves
+from experiments.compare.reading.run_record import RunRecord
+from experiments.compare.statistics.comparing import Result
+from experiments.compare.statistics.intervals import Interval, mean_interval
+from experiments.compare.statistics.scoring import VALIDATION, Metric
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """What the arm that had least of it had: optimizer steps, and seconds as a mean over its finished runs."""
+
+    steps: int | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Budgeted:
+    """An arm's best hard validation accuracy within the budgets; None where no run was scored by then."""
+
+    at_steps: Interval | None
+    at_seconds: Interval | None
+
+
+def budgets(result: Result) -> Budgets:
+    """The budgets of a block."""
+    done = [run for choice in result.choices for run in choice.runs if run.outcome == "done"]
+    steps = [int(run.config["max_steps"]) for run in done if isinstance(run.config.get("max_steps"), int)]
+    seconds = [score.seconds for score in result.scores if score.seconds]
+    return Budgets(min(steps, default=None), min(seconds, default=None))
+
+
+def budgeted(runs: Sequence[RunRecord], curves: Sequence[RunCurves], given: Budgets) -> Budgeted:
+    """An arm's scores; a run's time is taken to be spread evenly over its steps, start-up included.
+
+    None at equal time where runs were trained in a stack, whose time is no run's own.
+    """
+    both = list(zip(runs, curves, strict=True))
+    steps = [_reached(run, curve, given.steps) for run, curve in both] if given.steps else []
+    seconds = 0.0 if any(run.shares_time for run in runs) else given.seconds
+    times = [_reached(run, curve, _step_at(run, seconds)) for run, curve in both] if seconds else []
+    return Budgeted(_interval(steps), _interval(times))
+
+
+def _step_at(run: RunRecord, seconds: float) -> int:
+    if not run.seconds or not isinstance(run.config.get("max_steps"), int):
+        return 0
+    return int(run.config["max_steps"] * min(1.0, seconds / run.seconds))
+
+
+def _reached(run: RunRecord, curves: RunCurves, step: int) -> float | None:
+    if run.failed:
+        return Metric(VALIDATION).guess(run)
+    scored = curves.values(VALIDATION)[curves.steps(VALIDATION) <= step]
+    return float(scored.max()) if run.outcome == "done" and len(scored) else None
+
+
+def _interval(scores: list[float | None]) -> Interval | None:
+    known = [score for score in scores if score is not None]
+    return mean_interval(known) if known else None

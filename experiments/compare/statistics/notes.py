@@ -1,0 +1,98 @@
+"""What a reader must know of a block before believing its numbers, in sentences that stand for themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from experiments.compare.statistics.blocks import Block
+from experiments.compare.statistics.choosing import Choice, Seeds
+from experiments.compare.statistics.permutation import seeds_to_reach
+
+if TYPE_CHECKING:
+    from experiments.compare.statistics.comparing import Difference
+
+ALPHA = 0.05
+
+
+def notes(
+    block: Block, seeds: Seeds, choices: Sequence[Choice], differences: Sequence[Difference], baseline: str | None
+) -> list[str]:
+    """The sentences; `baseline` is the one that was asked for, None where the best was."""
+    return [
+        *_tuning(seeds, choices),
+        *_runs(choices),
+        *_settings(block, choices),
+        *_baseline(differences, baseline),
+        *_pairs(differences),
+        *_out_of_reach(differences),
+    ]
+
+
+def _tuning(seeds: Seeds, choices: Sequence[Choice]) -> Iterator[str]:
+    if len({choice.trials for choice in choices}) > 1:
+        counts = ", ".join(f"{choice.arm.name} {choice.trials}" for choice in choices)
+        known = [(choice.arm.name, choice.expected) for choice in choices if choice.expected is not None]
+        equal = ", ".join(f"{name} {100 * expected:.1f} %" for name, expected in known)
+        said = (
+            f"; the best of {choices[0].equal_trials} has on average the validation accuracy: {equal}" if known else ""
+        )
+        yield f"UNEQUAL number of trials: {counts}{said}"
+    if seeds.choosing:
+        yield f"tuned settings: {seeds.why}"
+    for choice in choices:
+        for key in choice.edges:
+            yield f"{choice.arm.name}: best {key} = {choice.setting.values[key]} lies at the EDGE of the values tried"
+
+
+def _runs(choices: Sequence[Choice]) -> Iterator[str]:
+    for choice in choices:
+        if not choice.runs:
+            yield f"{choice.arm.name}: its chosen setting has no run on the reported seeds"
+        if any(run.failed and run.classes is None for run in choice.runs):
+            yield f"{choice.arm.name}: a FAILED run is left out, the classes of its data set are not known here"
+    stacked = ", ".join(choice.arm.name for choice in choices if any(run.shares_time for run in choice.runs))
+    if stacked:
+        yield f"no wall-clock time for {stacked}: runs of a stack train together, and its seconds are no run's own"
+
+
+def _settings(block: Block, choices: Sequence[Choice]) -> Iterator[str]:
+    rates = {choice.arm.name: choice.setting.values.get("optimizer.lr") for choice in choices}
+    if len(choices) > 1 and all(choice.trials == 1 for choice in choices):
+        if len(set(rates.values())) > 1:
+            named = ", ".join(f"{name} {rate}" for name, rate in rates.items())
+            yield f"learning rates differ and were not chosen here: {named}"
+        else:
+            yield "one learning rate for all, nobody's own; sweep optimizer.lr to choose each its best"
+    for key, values in block.differing.items():
+        yield f"{key} is not the same everywhere: " + "; ".join(f"{name} {value}" for name, value in values.items())
+
+
+def _baseline(differences: Sequence[Difference], asked: str | None) -> Iterator[str]:
+    used = differences[0].baseline if differences else asked
+    if asked and used and asked not in (used, used.partition(" ")[0]):
+        yield f"there is no {asked} here to hold the others against; the baseline is {used}"
+
+
+def _pairs(differences: Sequence[Difference]) -> Iterator[str]:
+    for found in differences:
+        if found.unpaired_because:
+            yield f"{found.name} - {found.baseline} is UNPAIRED: {found.unpaired_because}"
+    beside: dict[str, list[str]] = {}
+    for found in differences:
+        for sentence in found.circumstances:
+            beside.setdefault(sentence, []).append(found.name)
+    for sentence, names in beside.items():
+        yield f"{sentence}, paired all the same: {', '.join(names)} with {differences[0].baseline}"
+
+
+def _out_of_reach(differences: Sequence[Difference]) -> Iterator[str]:
+    unreachable = [d for d in differences if len(differences) * d.smallest_p > ALPHA]
+    if unreachable:
+        fewest = min(d.interval.n for d in unreachable)
+        smallest = max(d.smallest_p for d in unreachable)
+        count = f" times {len(differences)} comparisons" if len(differences) > 1 else ""
+        yield (
+            f"{fewest} seed{'s' * (fewest > 1)} cannot reach p = {ALPHA}: the smallest p of a permutation test is "
+            f"{smallest:.3g}{count}; {seeds_to_reach(ALPHA, len(differences))} paired seeds can"
+        )

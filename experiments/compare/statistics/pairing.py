@@ -1,0 +1,71 @@
+"""Whether the runs of two arms are pairs: the same seeds, with the same data, engine, device, torch and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.compare.reading.run_record import CIRCUMSTANCES, RunRecord
+from experiments.compare.statistics.scoring import Metric
+
+_SHOWN = 6  # seeds or conditions that are named
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The scores of two arms, in the order of their seeds; `unpaired_because` is empty for pairs.
+
+    `circumstances` are what else differs within pairs and may move a number: code, versions, machine.
+    """
+
+    a: list[float]
+    b: list[float]
+    unpaired_because: str
+    circumstances: list[str]
+
+    @property
+    def paired(self) -> bool:
+        """Whether a[i] and b[i] share a seed and everything else that they must."""
+        return not self.unpaired_because
+
+
+def samples(a: Sequence[RunRecord], b: Sequence[RunRecord], metric: Metric) -> Samples:
+    """The scores of the runs that have one, and why they are no pairs if they are not."""
+    first, second = ({run.seed: run for run in runs if metric.of(run) is not None} for runs in (a, b))
+    scores = [[metric.of(runs[seed]) or 0.0 for seed in sorted(runs)] for runs in (first, second)]
+    missing = _missing(set(first), set(second))
+    if missing:
+        return Samples(scores[0], scores[1], missing, [])
+    pairs = [(run, second[seed]) for seed, run in first.items()]
+    why = _differing((mine.seed, mine.conditions, theirs.conditions) for mine, theirs in pairs)
+    beside = _differing((mine.seed, _circumstances(mine), _circumstances(theirs)) for mine, theirs in pairs)
+    return Samples(scores[0], scores[1], "; ".join(why), beside)
+
+
+def _missing(first: set[int], second: set[int]) -> str:
+    odd = sorted(first ^ second)
+    if not odd:
+        return ""
+    named = ", ".join(map(str, odd[:_SHOWN])) + (", ..." if len(odd) > _SHOWN else "")
+    return f"seed {named} is on one side only" if len(odd) == 1 else f"seeds {named} are on one side only"
+
+
+def _differing(pairs: Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]) -> list[str]:
+    """What both runs of a pair know and what differs in any pair, with the first seed for which it does."""
+    differ: dict[str, str] = {}
+    for seed, first, second in pairs:
+        for key in first.keys() & second.keys():
+            mine, theirs = first[key], second[key]
+            if mine != theirs:
+                differ.setdefault(key, f"{key} differs ({_short(mine)} and {_short(theirs)} for seed {seed})")
+    return [differ[key] for key in sorted(differ)[:_SHOWN]]
+
+
+def _circumstances(run: RunRecord) -> dict[str, Any]:
+    return {key: run.environment[key] for key in CIRCUMSTANCES if key in run.environment}
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 20 else f"{text[:12]}..."

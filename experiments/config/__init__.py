@@ -1,0 +1,1 @@
+"""From a composed configuration to checked values, keys and names of folders."""

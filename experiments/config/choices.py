@@ -1,0 +1,167 @@
+"""From a composed configuration to checked settings and objects, before any work.
+
+Every group is checked against the signature of what its `_target_` names; there is no second copy of a schema.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, partial
+from importlib import import_module
+from typing import Any, get_type_hints
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from torch import nn
+
+from experiments.config.settings import CONDUCT, Settings
+from experiments.config.values import ConfigError as ConfigError
+from experiments.config.values import checked, refuse_unknown, worded
+from experiments.optimizers.optimizer import Optimizer
+from experiments.tracking.flat_config import flatten
+from surrogates import Component, Strategy
+
+GROUPS = ("component", "strategy", "model", "data", "optimizer")
+PRESETS = ("experiment", "debug", "local")
+QUESTION = "question"  # of a preset that asks the oracles instead of training
+ALLOWED = ("surrogates.", "experiments.")
+ROLES: dict[str, type] = {"component": Component, "strategy": Strategy, "model": nn.Module, "optimizer": Optimizer}
+SPECIAL = ("_target_", "_partial_")
+SUPPLIED = {"component": {"strategy"}, "model": {"input_shape", "classes", "component"}}  # given by the program
+# What does not change the numbers of a run, and so is left out of its hash.
+NOT_HASHED = (*CONDUCT, "data.root", "data.download")
+# What jobs that can be trained as one stacked model may differ in.
+STACKABLE = (
+    "seed",
+    "optimizer.lr",
+    "optimizer.weight_decay",
+    "optimizer.momentum",
+    "strategy.temperature",
+    "strategy.final_temperature",
+)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The objects that a configuration selects; `component` and `model` wait for what the program supplies.
+
+    `plain` is the configuration itself, resolved, whole numbers made floats where floats are expected.
+    """
+
+    plain: dict[str, Any]
+    settings: Settings
+    component: Any
+    strategy: Any
+    model: Any
+    data: Any
+    optimizer: Any
+
+
+def choose(config: DictConfig) -> Choices:
+    """Checks a composed configuration and builds what it selects; raises ConfigError."""
+    plain = resolve(config)
+    if QUESTION in plain:
+        raise ConfigError("a preset that asks a question is asked once; leave -m away")
+    known = [*(field.name for field in fields(Settings)), *GROUPS]
+    refuse_unknown("", plain, known)
+    settings = {key: plain[key] for key in plain if key not in GROUPS}
+    plain |= checked("", settings, _signature(Settings)[1])
+    built = {"settings": _build("", settings, lambda: Settings(**settings))}
+    for group in GROUPS:
+        if not isinstance(plain.get(group), dict):
+            raise ConfigError(f"{group} is not chosen; choose one with {group}=NAME")
+        callee, plain[group] = _checked_group(group, plain[group])
+        values = {key: value for key, value in plain[group].items() if key not in SPECIAL}
+        make = partial(partial, callee) if group in SUPPLIED else callee
+        built[group] = _build(group, values, partial(make, **values))
+    return Choices(plain, **built)
+
+
+def resolve(config: DictConfig) -> dict[str, Any]:
+    """The configuration as plain containers, Hydra's part and the names of presets left out.
+
+    Raises ConfigError for missing values and broken references.
+    """
+    keys = [str(key) for key in config if key not in (*PRESETS, "hydra")]
+    try:
+        return {key: _resolved(config, key) for key in keys}
+    except OmegaConfBaseException as error:
+        where = f"{error.full_key}: " if error.full_key else ""
+        raise ConfigError(f"{where}{str(error).splitlines()[0]}") from None
+
+
+def _resolved(config: DictConfig, key: str) -> Any:
+    missing = [key] if OmegaConf.is_missing(config, key) else []
+    value = None if missing else config[key]
+    if OmegaConf.is_config(value):
+        unresolved: Any = OmegaConf.to_container(value, resolve=False)
+        missing = [name for name, own in flatten({key: unresolved}).items() if own == "???"]
+        value = None if missing else OmegaConf.to_container(value, resolve=True)
+    if missing:
+        raise ConfigError(f"{missing[0]} has no value; give it one on the command line: {missing[0]}=VALUE")
+    return value
+
+
+def config_hash(plain: dict[str, Any], without: Iterable[str] = NOT_HASHED) -> str:
+    """A digest of a resolved configuration, less what does not change a run's numbers."""
+    kept = json.loads(json.dumps(plain))
+    for path in without:
+        *parents, key = path.split(".")
+        node = kept
+        for parent in parents:
+            node = node.get(parent, {})
+        node.pop(key, None)
+    canonical = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def _checked_group(group: str, node: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """What the node's `_target_` names, and the node with its values checked against the signature of that."""
+    target = node.get("_target_")
+    if not isinstance(target, str) or not target.startswith(ALLOWED):
+        raise ConfigError(f"{group}._target_ must name something in {' or '.join(ALLOWED)}, got {target}")
+    callee = _named(group, target)
+    waits = group in SUPPLIED
+    if node.get("_partial_", False) is not waits:
+        raise ConfigError(f"{group}._partial_ must be {'true' if waits else 'left out'}")
+    parameters, hints = _signature(callee)
+    known = [name for name in parameters if name not in SUPPLIED.get(group, ())]
+    special = {key: value for key, value in node.items() if key in SPECIAL}
+    values = {key: value for key, value in node.items() if key not in SPECIAL}
+    refuse_unknown(f"{group}.", values, known)
+    return callee, special | checked(f"{group}.", values, hints)
+
+
+@cache
+def _signature(callee: Any) -> tuple[list[str], dict[str, Any]]:
+    """The names of its parameters, and their annotations."""
+    hints = get_type_hints(callee if is_dataclass(callee) else callee.__init__)
+    return list(inspect.signature(callee).parameters), hints
+
+
+def _named(group: str, target: str) -> Any:
+    """The class that a `_target_` names; anything but a class of the group's kind is refused, and never called."""
+    module, _, name = target.rpartition(".")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError):
+        raise ConfigError(f"{group}._target_={target} does not exist") from None
+    base = ROLES.get(group)
+    fits = isinstance(found, type) and (issubclass(found, base) if base else hasattr(found, "load"))
+    if not fits or found is base:
+        raise ConfigError(f"{group}._target_={target} is no {group}")
+    return found
+
+
+def _build(group: str, keys: Iterable[str], make: Any) -> Any:
+    try:
+        return make()
+    except Exception as error:
+        cause = error.__cause__ or error
+        if isinstance(cause, ValueError | TypeError):
+            raise ConfigError(worded(group, keys, str(cause))) from None
+        raise

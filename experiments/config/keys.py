@@ -1,0 +1,52 @@
+"""The keys that can be set, read from the options in conf/, and a run's own as columns of a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from experiments.config.choices import GROUPS, NOT_HASHED
+from experiments.config.settings import Settings
+from experiments.tracking.flat_config import flatten
+
+
+def options(conf: Path, group: str) -> list[str]:
+    """The names of a group's options."""
+    return sorted(path.stem for path in (conf / group).glob("*.yaml"))
+
+
+@cache
+def group_keys(conf: Path) -> tuple[str, ...]:
+    """The dotted keys of all options of all groups: what one run has and another lacks is still a column of both."""
+    keys: dict[str, None] = {}
+    for group in GROUPS:
+        for option in options(conf, group):
+            keys |= dict.fromkeys(option_keys(conf, group, option))
+    return tuple(keys)
+
+
+def option_keys(conf: Path, group: str, option: str) -> list[str]:
+    """The dotted keys of one option."""
+    text = (conf / group / f"{option}.yaml").read_text()
+    return [f"{group}.{key}" for key in re.findall(r"^([a-z]\w*):", text, re.MULTILINE)]
+
+
+def hyperparameters(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """A resolved configuration as a table of runs shows it: groups by their option's name, no seed, no bookkeeping."""
+    flat = {key: value for key, value in flatten(plain).items() if key not in NOT_HASHED and key != "seed"}
+    own = {key: value for key, value in flat.items() if not key.rpartition(".")[2].startswith("_")}
+    return {**{group: option_name(plain[group]) for group in GROUPS}, **own}
+
+
+def option_name(node: Mapping[str, Any]) -> str:
+    """The option that a group's node is: the stem of the module its target lives in."""
+    return str(node["_target_"]).split(".")[-2]
+
+
+def settable_keys(conf: Path) -> list[str]:
+    """Everything that may stand on the left of = on the command line, but for Hydra's own keys."""
+    return [*(field.name for field in fields(Settings)), *GROUPS, "experiment", "debug", *group_keys(conf)]

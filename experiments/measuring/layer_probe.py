@@ -1,0 +1,167 @@
+"""What passes through the hard layers in a training step, of one model or of a stack: at most six kernels a layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from experiments.measuring.parameter_names import readable
+from experiments.measuring.taps import tapped
+from surrogates import hard_layers
+from surrogates.carriers import around
+
+
+@dataclass
+class Passage:
+    """A tensor that entered or left a layer, and the loss's gradient at it, None if none came."""
+
+    tensor: Tensor
+    gradient: Tensor | None = None
+
+    def receive(self, gradient: Tensor) -> None:
+        """Takes the gradient without a copy, which `retain_grad` makes."""
+        self.gradient = gradient.detach()
+
+    @property
+    def arrived(self) -> Tensor:
+        """The gradient, 0 where none came."""
+        return self.tensor.new_zeros(()).expand_as(self.tensor) if self.gradient is None else self.gradient
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Sums over a layer's inputs and outputs, (R,) each, from which its tags follow once they are off the device.
+
+    With g the loss's gradient at the `inputs` numbers of the input, h that at the output: `in_square` = <g, g>,
+    `out_square` = <h, h>, `product` = <g, h> where the shapes agree, `nonzero` = #{g != 0}, `inside` = #{x in the op's
+    range} for an op with one. Gradients are those of a loss times `scale`.
+    """
+
+    name: str
+    inputs: int
+    scale: float
+    sums: dict[str, Tensor]
+
+    def tags(self, numbers: Sequence[float]) -> dict[str, float]:
+        """The tags of a replica, from its numbers in the order of `sums`."""
+        sums = dict(zip(self.sums, numbers, strict=True))
+        grad_in, grad_out = math.sqrt(sums["in_square"]) / self.scale, math.sqrt(sums["out_square"]) / self.scale
+        tags = {
+            "grad_in_norm": grad_in,
+            "grad_out_norm": grad_out,
+            "grad_ratio": grad_in / grad_out if grad_out else 0.0,
+            "zero_gradient_fraction": 1.0 - sums["nonzero"] / max(1, self.inputs),
+        }
+        if "product" in sums:
+            tags["effective_slope"] = sums["product"] / sums["out_square"] if sums["out_square"] else 0.0
+        if "inside" in sums:
+            tags["saturated_fraction"] = 1.0 - sums["inside"] / max(1, self.inputs)
+        return {f"op/{self.name}/{key}": value for key, value in tags.items()}
+
+
+class LayerProbe:
+    """Watches the hard layers of a model, or of a stack of `replicas`, during one training step.
+
+    - `grad_out_norm` |h| and `grad_in_norm` |g|: norms of the loss's gradient at a layer's output, and at its input,
+      after the op; `grad_ratio` |g| / |h|
+    - `effective_slope` <g, h> / <h, h>: of an elementwise op the mean of its derivative at these inputs, weighted with
+      h^2; of any op whose output has its input's shape the best multiple of h for g
+    - `zero_gradient_fraction`: the share of inputs whose gradient is exactly 0
+    - `saturated_fraction`: the share of inputs outside the op's range, where it has one
+
+    Ratio and slope are 0 where h is 0. Of a layer that is applied several times in a step all applications count
+    together. Sums are in float64: squares of float32 numbers would vanish below 1e-23.
+    """
+
+    def __init__(self, model: nn.Module, replicas: int = 1) -> None:
+        self.model, self.replicas = model, replicas
+        self.layers = {readable(name): layer for name, layer in hard_layers(model).items()}
+        self._seen: dict[str, dict[str, list[Passage]]] = {}
+        self._handles: list[RemovableHandle] = []
+        self._one: Tensor | None = None
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watches the forward pass in the block, and the backward pass after it."""
+        self._forget()
+        with tapped(self.model, self._keep):
+            yield
+
+    def _keep(self, name: str, where: str, tensor: Tensor) -> None:
+        passage = Passage(tensor.detach())
+        if tensor.requires_grad:
+            self._handles.append(tensor.register_hook(passage.receive))  # type: ignore[no-untyped-call]
+        self._seen.setdefault(name, {"in": [], "out": []})[where].append(passage)
+
+    def measure(self, scale: float = 1.0) -> list[Reading]:
+        """Readings of the step that was watched, before anything changes its gradients."""
+        readings = [self._reading(name, seen["in"], seen["out"], scale) for name, seen in self._seen.items()]
+        self._forget()
+        return readings
+
+    def _forget(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles, self._seen = [], {}
+
+    def _reading(self, name: str, given: list[Passage], out: list[Passage], scale: float) -> Reading:
+        bounds = self.layers[name].op.range
+        values = [] if bounds is None else [passage.tensor for passage in given]
+        together = self._rows([passage.arrived for passage in (*given, *out)] + values).double()
+        inputs, outputs = (sum(passage.tensor.numel() for passage in some) // self.replicas for some in (given, out))
+        sums = self._squares(together[:, : inputs + outputs], inputs)
+        sums["nonzero"] = torch.linalg.vector_norm(together[:, :inputs], 0, dim=1)
+        if bounds is not None:
+            sums["inside"] = self._inside(together[:, inputs + outputs :], around(*bounds, given[0].tensor.dtype))
+        return Reading(name, inputs, scale, sums)
+
+    def _rows(self, tensors: list[Tensor]) -> Tensor:
+        """All numbers by replica, (R, n), by one kernel: of equal shapes they may lie in memory as they like."""
+        own = [self._by_replica(tensor) for tensor in tensors]
+        if all(tensor.shape == own[0].shape for tensor in own):
+            return torch.stack(own, dim=1).reshape(self.replicas, -1)
+        return torch.cat([tensor.reshape(self.replicas, -1) for tensor in own], dim=1)
+
+    def _by_replica(self, x: Tensor) -> Tensor:
+        """(R, ...) from a single model's x, a folded (R B, ...), or (R, ...) itself, which vmap has."""
+        if self.replicas == 1:
+            return x.unsqueeze(0)
+        return x if len(x) == self.replicas else torch.unflatten(x, 0, (self.replicas, -1))
+
+    def _squares(self, gradients: Tensor, inputs: int) -> dict[str, Tensor]:
+        """From (R, inputs + outputs): one product of matrices where there are as many inputs as outputs."""
+        if gradients.shape[1] != 2 * inputs:
+            g, h = gradients[:, :inputs], gradients[:, inputs:]
+            return {"in_square": _gram(g.unsqueeze(1)).flatten(), "out_square": _gram(h.unsqueeze(1)).flatten()}
+        gram = _gram(torch.unflatten(gradients, 1, (2, inputs)))
+        return {"in_square": gram[:, 0, 0], "product": gram[:, 0, 1], "out_square": gram[:, 1, 1]}
+
+    def _inside(self, x: Tensor, bounds: tuple[float, float]) -> Tensor:
+        """How many of each row lie strictly between the bounds; hardtanh's derivative is such a mask in one kernel."""
+        if self._one is None:
+            self._one = x.new_ones(())
+        mask = torch.ops.aten.hardtanh_backward(self._one.expand_as(x), x, *bounds)
+        count: Tensor = torch.linalg.vector_norm(mask, 0, dim=1)
+        return count
+
+
+def _gram(rows: Tensor) -> Tensor:
+    """All products (R, k, k) of k vectors (R, k, n)."""
+    return torch.bmm(rows, rows.transpose(1, 2))
+
+
+def by_tag(readings: Sequence[Reading], numbers: Sequence[float]) -> dict[str, float]:
+    """The tags of a replica, from its numbers in the order of the readings' sums."""
+    tags: dict[str, float] = {}
+    start = 0
+    for reading in readings:
+        end = start + len(reading.sums)
+        tags |= reading.tags(numbers[start:end])
+        start = end
+    return tags

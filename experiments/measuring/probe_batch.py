@@ -1,0 +1,62 @@
+"""The hard layers' outputs on a fixed batch: decisions that flipped, and how far the soft values are from hard ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from experiments.measuring.taps import tapped
+from surrogates import mode
+from surrogates.hard_layer import Mode
+
+Outputs = Mapping[str, Tensor]
+
+
+def layer_outputs(model: nn.Module, x: Tensor, how: Mode, replicas: int = 1) -> dict[str, Tensor]:
+    """All outputs (R, n) of every hard layer for the samples x (B, ...), in evaluation; changes nothing."""
+    outputs: dict[str, list[Tensor]] = {}
+
+    def keep(name: str, where: str, tensor: Tensor) -> None:
+        if where == "out":
+            outputs.setdefault(name, []).append(tensor.detach().reshape(replicas, -1))
+
+    was_training = model.training
+    model.eval()  # batch norm must not learn from these samples
+    try:
+        with torch.no_grad(), mode(model, how), tapped(model, keep):
+            model(repeated(x, replicas))
+    finally:
+        model.train(was_training)
+    return {name: torch.cat(calls, dim=1) for name, calls in outputs.items()}
+
+
+def repeated(x: Tensor, replicas: int) -> Tensor:
+    """The same samples (B, ...) for every replica, folded."""
+    return x.expand(replicas, *x.shape).flatten(0, 1)
+
+
+def flip_rates(before: Outputs, now: Outputs) -> dict[str, Tensor]:
+    """By tag, the share of each hard layer's outputs (..., n) that changed, (...)."""
+    return {f"op/{name}/flip_rate": _share(now[name] != before[name]) for name in before}
+
+
+def _share(mask: Tensor) -> Tensor:
+    return mask.sum(-1) / max(1, mask.shape[-1])
+
+
+def gaps(soft: Outputs, hard: Outputs) -> dict[str, Tensor]:
+    """By tag, mean |soft - hard| over each hard layer's outputs (..., n), (...), in units of the output.
+
+    Each from a pass of its own, so that a layer's gap includes what comes of the gaps before it.
+    """
+    return {f"op/{name}/soft_hard_gap": (soft[name] - hard[name]).abs().mean(-1) for name in hard}
+
+
+def numbers(rates: Mapping[str, Tensor]) -> dict[str, list[float]]:
+    """The values by replica of each tag, moved from the device at once."""
+    if not rates:
+        return {}
+    rows = torch.stack([rate.double().reshape(-1) for rate in rates.values()]).tolist()
+    return dict(zip(rates, rows, strict=True))

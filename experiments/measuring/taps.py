@@ -1,0 +1,67 @@
+"""Access to what enters and leaves a model's hard layers, of one model or of a stack, from inside vmap too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from experiments.measuring.parameter_names import readable
+from surrogates import hard_layers
+
+Keep = Callable[[str, str, Tensor], None]  # layer's readable name, in or out, tensor
+
+
+@contextmanager
+def tapped(model: nn.Module, keep: Keep) -> Iterator[None]:
+    """Hands `keep` the first input and the output of every hard layer; of a stack folded, or (R, B, ...)."""
+
+    def before(name: str) -> Any:
+        return lambda module, inputs: (_tap(inputs[0], partial(keep, name, "in")), *inputs[1:])
+
+    def after(name: str) -> Any:
+        return lambda module, inputs, output: _tap(output, partial(keep, name, "out"))
+
+    hooks = []
+    for name, layer in hard_layers(model).items():
+        hooks.append(layer.register_forward_pre_hook(before(readable(name))))
+        hooks.append(layer.register_forward_hook(after(readable(name))))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _tap(x: Tensor, keep: Callable[[Tensor], None]) -> Tensor:
+    if torch._C._are_functorch_transforms_active():
+        seen: Tensor = _Tap.apply(x, keep)
+        return seen
+    keep(x)
+    return x
+
+
+class _Tap(torch.autograd.Function):
+    """x; its batching rule is where the tensor of all replicas can be had, in autograd's own graph."""
+
+    @staticmethod
+    def forward(x: Tensor, keep: Any) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient, None
+
+    @staticmethod
+    def vmap(info: Any, dims: Any, x: Tensor, keep: Any) -> tuple[Tensor, int]:
+        together = x if dims[0] == 0 else x.movedim(dims[0], 0)
+        keep(together)
+        return together.view_as(together), 0

@@ -1,0 +1,78 @@
+"""One order and one colour for every strategy, in every report: distinct for colour-blind eyes and in grey print.
+
+Okabe and Ito's colours, less the yellow that vanishes on paper; from the ninth strategy on they come again dashed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+FIRST = ("subgradient", "ste", "smooth", "rewrite")
+COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F")
+DASHES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 3)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+_STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "text.parse_math": False,  # a $ in a name is a $
+    "svg.fonttype": "none",
+    "svg.hashsalt": "hardgrad",
+}
+
+Dash = str | tuple[int, tuple[int, ...]]
+
+
+@cache
+def known() -> tuple[str, ...]:
+    """All strategies of this program: the four basic ones, then the others by name."""
+    options = {path.stem for path in (Path(__file__).parents[1] / "conf" / "strategy").glob("*.yaml")}
+    return (*FIRST, *sorted(options - set(FIRST)))
+
+
+def rank(strategy: str) -> tuple[int, str]:
+    """The key that sorts strategies in every table and legend; ones that this program does not know come last."""
+    return (known().index(strategy) if strategy in known() else len(known()), strategy)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How an arm is drawn."""
+
+    colour: str
+    dash: Dash
+    marker: str
+
+
+def looks(arms: Iterable[tuple[str, str]]) -> dict[str, Look]:
+    """By name, for (strategy, name) pairs: a strategy's colour is its own, its variants differ in their dashes."""
+    arms = list(arms)
+    everyone = [*known(), *sorted({strategy for strategy, _ in arms} - set(known()))]
+    found: dict[str, Look] = {}
+    for strategy, name in arms:
+        turn, hue = divmod(everyone.index(strategy), len(COLOURS))
+        variant = turn + [other for own, other in arms if own == strategy].index(name)
+        found[name] = Look(COLOURS[hue], DASHES[variant % len(DASHES)], MARKERS[variant % len(MARKERS)])
+    return found
+
+
+@contextmanager
+def style() -> Iterator[Any]:
+    """Our style and matplotlib's figure class, without a display, and without touching the caller's settings."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box
+        yield Figure

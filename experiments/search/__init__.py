@@ -1,0 +1,1 @@
+"""A search for the best values of some keys: many runs, proposed and pruned by optuna."""

@@ -1,0 +1,131 @@
+"""An optuna study over runs: each trial a run folder, pruned by its validation accuracy while it trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import optuna
+from filelock import FileLock, Timeout
+from omegaconf import DictConfig
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, TrialState
+
+from experiments.command.task import objective
+from experiments.config.folder_names import job_folder
+from experiments.config.values import ConfigError
+from experiments.sweep.manifest import record
+from experiments.sweep.plan import REFUSED, Job, identified
+from experiments.tracking.run_paths import RunPaths
+from experiments.tracking.run_status import DONE
+from experiments.tracking.strict_json import read_json
+from experiments.training.identity import Identifier
+from experiments.training.interruption import Pruned
+from experiments.training.run import Request, run
+
+OVER = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+
+
+def search(
+    root: Path,
+    spaces: dict[str, Any],
+    shared: Sequence[str],
+    trials: int,
+    seed: int,
+    compose: Callable[[Sequence[str]], DictConfig],
+) -> str | None:
+    """Brings the study in `root` to so many trials; the best one in words, None if none was completed."""
+    with _study(root) as study:
+        for trial in _cut_off(study):
+            study.enqueue_trial(trial.params)
+            study.tell(trial.number, state=TrialState.FAIL)
+        while (done := _over(study)) < trials:
+            study.sampler = optuna.samplers.TPESampler(seed=seed + done)  # the same proposals after any number of stops
+            study.pruner = optuna.pruners.MedianPruner(n_startup_trials=4)
+            trial = study.ask()
+            own = [*shared, *(f"{key}={_suggested(trial, key, space)}" for key, space in spaces.items())]
+            state, value, words = _made(root, own, trial, compose)
+            study.tell(trial, value, state=state)
+            print(f"[{done + 1}/{trials}] {' '.join(own)}: {words}", flush=True)
+        if not any(trial.state == TrialState.COMPLETE for trial in study.trials):
+            return None
+        best = study.best_trial
+        return f"best {best.value:.4f}: {' '.join(f'{key}={value}' for key, value in best.params.items())}"
+
+
+@contextmanager
+def _study(root: Path) -> Iterator[optuna.Study]:
+    """The study in a folder, for this process alone; raises ConfigError while another one has it."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    root.mkdir(parents=True, exist_ok=True)
+    try:
+        held = FileLock(root / ".study.lock", timeout=0).acquire()
+    except Timeout:
+        raise ConfigError(f"another search is at work in {root}; wait, or choose another --root") from None
+    with held:
+        yield optuna.create_study(
+            storage=JournalStorage(JournalFileBackend(str(root / "study.journal"))),
+            study_name=root.name,
+            load_if_exists=True,
+        )
+
+
+def _cut_off(study: optuna.Study) -> list[FrozenTrial]:
+    """Trials of a command that was killed; their runs go on from their checkpoints when proposed again."""
+    return [trial for trial in study.trials if trial.state == TrialState.RUNNING]
+
+
+def _over(study: optuna.Study) -> int:
+    """Trials that have an end; those that failed for being cut off came again, and do not count."""
+    return sum(trial.state in OVER and "made" in trial.user_attrs for trial in study.trials)
+
+
+def _suggested(trial: optuna.Trial, key: str, space: Any) -> Any:
+    if isinstance(space, list):
+        return trial.suggest_categorical(key, space)
+    low, high, logarithmic = space
+    return trial.suggest_float(key, low, high, log=logarithmic)
+
+
+def _made(
+    root: Path, overrides: list[str], trial: optuna.Trial, compose: Callable[[Sequence[str]], DictConfig]
+) -> tuple[TrialState, float | None, str]:
+    """Runs a trial; its state, objective, and what to say of it."""
+    config, folder = compose(overrides), (root / job_folder(overrides)).absolute()
+    job = identified(Job(trial.number, overrides, folder), config, Identifier())
+    record(root.absolute(), [job])
+    if job.state == REFUSED or job.reason:
+        trial.set_user_attr("made", False)
+        return TrialState.FAIL, None, job.reason
+    result, words = _result(Request(config, folder, overrides=overrides, quiet=True, watch=partial(_watch, trial)))
+    trial.set_user_attr("made", True)
+    value = objective(result)
+    if value is not None:
+        return TrialState.COMPLETE, value, f"{value:.4f}"
+    return (TrialState.PRUNED if words == "pruned" else TrialState.FAIL), None, words
+
+
+def _result(request: Request) -> tuple[Any, str]:
+    """A finished run of the same values is not run again."""
+    paths = RunPaths(request.folder)
+    if paths.result.exists():
+        return read_json(paths.result), DONE
+    try:
+        outcome = run(request)
+    except Pruned:
+        return None, "pruned"
+    except Exception as error:  # in its folder's log too; the search goes on
+        return None, f"{type(error).__name__}: {error}"
+    return outcome.result, outcome.reason or outcome.status
+
+
+def _watch(trial: optuna.Trial, step: int, values: Mapping[str, float]) -> None:
+    """Reports a validation; raises Pruned."""
+    if "accuracy/val" in values:
+        trial.report(1.0 - values["accuracy/val"], step)
+        if trial.should_prune():
+            raise Pruned(f"pruned at step {step}: worse than the median of the other trials")

@@ -1,0 +1,84 @@
+"""From checked choices to the model, and to the configuration that its run is known by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from experiments.config.choices import Choices
+from experiments.config.folder_names import override_key
+from experiments.config.settings import Settings
+from experiments.config.values import ConfigError, without_effect, worded
+from experiments.training.initialise import initialise
+from surrogates import EmptyCell, hard_layers
+
+# What has no effect once a knob has none.
+DEPENDENT = {"temperature": ("temperature", "schedule", "final_temperature", "clock", "gap"), "kernel": ("kernel",)}
+
+
+def build_model(choices: Choices) -> nn.Module:
+    """The chosen model with the chosen component, its weights drawn from the seed; no global generator moves.
+
+    Raises ConfigError for sizes that do not fit, EmptyCell for a component and a strategy that do not go together.
+    """
+    try:
+        return _model(choices)
+    except EmptyCell:
+        raise
+    except ValueError as error:
+        raise ConfigError(worded("component", choices.plain["component"], str(error))) from None
+    except (RuntimeError, MemoryError, OverflowError) as error:  # torch's words for too large
+        raise ConfigError(f"the model cannot be made: {str(error).splitlines()[0]}") from None
+
+
+def _model(choices: Choices) -> nn.Module:
+    component = partial(choices.component, strategy=choices.strategy)
+    data, settings = choices.data, choices.settings
+    with torch.random.fork_rng(devices=[]):
+        model: nn.Module = choices.model(input_shape=data.input_shape, classes=data.classes, component=component)
+    if settings.batch_size == 1 and any(isinstance(m, nn.BatchNorm1d) for m in model.modules()):
+        raise ValueError("batch_size=1 is too small for model.batch_norm=true, which needs two samples")
+    initialise(model, settings.seed)
+    return model.to(settings.device, floating(settings))
+
+
+def floating(settings: Settings) -> torch.dtype:
+    """The dtype of weights and data."""
+    return torch.float64 if settings.precision == "float64" else torch.float32
+
+
+def drop_unused_knobs(plain: dict[str, Any], model: nn.Module, overrides: Iterable[str]) -> list[str]:
+    """Sets knobs to None that this strategy does not use on this op; says so of those that were set on purpose."""
+    return drop_knobs(plain, used_knobs(model), overrides)
+
+
+def used_knobs(model: nn.Module) -> set[str]:
+    """The knobs of the strategy that have an effect on one of the model's ops."""
+    return {knob for layer in hard_layers(model).values() for knob in layer.strategy.uses(layer.op)}
+
+
+def drop_knobs(plain: dict[str, Any], used: set[str], overrides: Iterable[str]) -> list[str]:
+    """`drop_unused_knobs` for knobs already known."""
+    dropped = set()
+    for knob in DEPENDENT.keys() - used:
+        for key in DEPENDENT[knob]:
+            if plain["strategy"].get(key) is not None:
+                plain["strategy"][key] = None
+                dropped.add(f"strategy.{key}")
+    return without_effect(dropped & set(map(override_key, overrides)))
+
+
+def prepare(threads: int, device: str) -> None:
+    """Threads and determinism of this process; raises ConfigError for a device that is not there or lacks float64."""
+    torch.set_num_threads(threads)
+    try:
+        float(torch.zeros((), device=device, dtype=torch.float64))
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).splitlines()[0].partition(". ")[0] if str(error) else type(error).__name__
+        raise ConfigError(f"device={device} cannot be used: {reason}; there is always device=cpu") from None
+    if torch.device(device).type == "cuda":
+        torch.use_deterministic_algorithms(True, warn_only=True)

@@ -1,0 +1,57 @@
+"""A finished run's model, and its data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+
+from experiments.config.choices import Choices, ConfigError, choose
+from experiments.tracking import checkpoint
+from experiments.tracking.checkpoint import CheckpointError
+from experiments.tracking.run_paths import RunPaths
+from experiments.training.build import build_model
+
+
+def load(run: str | Path, which: Literal["best", "last"] = "best", device: str = "cpu") -> nn.Module:
+    """The trained model of a run folder in evaluation mode: an ordinary nn.Module whose hard layers are hard.
+
+    `which`: the checkpoint that was best on validation data, or the last one.
+    Raises FileNotFoundError for a folder without a run, CheckpointError for one without that checkpoint or with one
+    that does not fit, EmptyCell for one that was not applicable.
+    """
+    if which not in ("best", "last"):
+        raise ValueError(f"which must be 'best' or 'last', got {which!r}")
+    paths = RunPaths(run)
+    choices = chosen(paths)
+    with torch.random.fork_rng(devices=[]):
+        model = build_model(choices)
+    if which == "best":
+        state = checkpoint.load(paths.best_checkpoint, device)["model"]
+    else:
+        state = checkpoint.load(paths.last_checkpoint, device)["trainer"]["model"]
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise CheckpointError(f"{paths.path} does not fit its {paths.config.name} or this code: {reason}") from None
+    return model.to(device).eval()
+
+
+def chosen(run: RunPaths) -> Choices:
+    """What the run's configuration selects, on the CPU; knobs it left out take their defaults."""
+    if not run.config.exists():
+        raise FileNotFoundError(f"{run.path} holds no run: there is no {run.config.name}")
+    try:
+        config = OmegaConf.load(run.config)
+    except Exception as error:  # whatever is wrong with the file
+        raise ConfigError(f"{run.config} cannot be read: {str(error).splitlines()[0]}") from None
+    if not (isinstance(config, DictConfig) and isinstance(config.get("strategy"), DictConfig)):
+        raise ConfigError(f"{run.config} is not the configuration of a run")
+    for key in [key for key, value in config.strategy.items() if value is None]:
+        del config.strategy[key]
+    config.device = "cpu"
+    return choose(config)

@@ -1,0 +1,108 @@
+"""What one run leaves behind while it trains: curves, log, checkpoints, and in the end its result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from experiments.diagnostics.diagnostics import Diagnostics
+from experiments.measuring.gradients import GradientRecord
+from experiments.tracking import checkpoint
+from experiments.tracking.metrics import MetricsLog, last_values, read_metrics
+from experiments.tracking.run_errors import LogChanged
+from experiments.tracking.run_folder import RunFolder
+from experiments.tracking.run_status import RUNNING
+from experiments.tracking.strict_json import write_json
+from experiments.tracking.tensorboard import CurveWriter
+
+
+class Record:
+    """The files of a claimed run folder; `step` is the last one that they hold, None for a run that begins.
+
+    `findings` is the mark of the diagnostics at that step, of a run that had some.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        curves: CurveWriter,
+        log: MetricsLog,
+        diagnostics: Diagnostics,
+        step: int | None,
+        findings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.folder, self.curves, self.log, self.diagnostics = folder, curves, log, diagnostics
+        self.findings = _findings(folder, step, findings) if diagnostics.kinds else None
+        self._logged_at = (time.monotonic(), step or 0)
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Adds what was logged at a step."""
+        self.log.write(step, values)
+        (since, before), now = self._logged_at, time.monotonic()
+        self._logged_at = (now, step)
+        self.curves.scalars(step, {**values, "steps_per_second": (step - before) / max(now - since, 1e-9)})
+
+    def say_fault(self, fault: str, policy: str) -> None:
+        """Says what was first not finite, by a policy that goes on."""
+        self.folder.say(f"note: {fault}; on_nonfinite={policy} goes on")
+
+    def diagnose(self, step: int, model: nn.Module, batch: tuple[Tensor, Tensor]) -> None:
+        """Measures a model after a step, on the batch of the next one."""
+        assert self.findings is not None
+        values = self.diagnostics.measure(model, batch, step)
+        self.findings.write(step, values)
+        self.curves.scalars(step, values)
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Puts the curves on the disk, then the checkpoint from which they go on."""
+        for log in self._logs():
+            log.sync()
+        self.curves.flush()
+        own = {"config_hash": self.folder.config_hash, "log": self.log.mark()}
+        if self.findings is not None:
+            own["findings"] = self.findings.mark()
+        checkpoint.save(self.folder.last_checkpoint, {**own, **state})
+
+    def note_time(self) -> None:
+        """Writes down how long the run has taken, which is lost if it is killed."""
+        self.folder.write_status(RUNNING)
+
+    def finish(
+        self, best: Mapping[str, float], model: Mapping[str, Any], engine: str, seen: GradientRecord, skipped: int
+    ) -> dict[str, Any]:
+        """Saves the best model and writes `result.json`."""
+        checkpoint.save(self.folder.best_checkpoint, {"model": dict(model), "step": best["step"]})
+        result = {
+            "metrics": last_values(read_metrics(self.folder.metrics)),
+            "best": dict(best),
+            "config_hash": self.folder.config_hash,
+            "engine": engine,
+            "never_trained": seen.never_trained,
+            "zero_gradient": seen.only_zero,
+            "skipped_steps": skipped,
+        }
+        write_json(self.folder.result, result)
+        if self.findings is not None:
+            self.folder.say(self.diagnostics.cost())
+        return result
+
+    def close(self, success: bool | None) -> None:
+        """Closes the logs; None for a run that is to be resumed."""
+        self.curves.close(success)
+        for log in self._logs():
+            log.close()
+
+    def _logs(self) -> list[MetricsLog]:
+        return [self.log] if self.findings is None else [self.log, self.findings]
+
+
+def _findings(folder: RunFolder, step: int | None, mark: Mapping[str, Any] | None) -> MetricsLog:
+    """The log of diagnostics, which the run may not have had when it was cut off: then there is no mark of it."""
+    path = folder.diagnostics
+    try:
+        return MetricsLog(path, step if mark is not None or path.exists() else None, mark)
+    except LogChanged as error:
+        raise LogChanged(path, error.fault, "; diagnostics=null goes on without it") from error

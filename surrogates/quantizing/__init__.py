@@ -1,0 +1,1 @@
+"""Quantizers of tensors, and how their scales are measured."""

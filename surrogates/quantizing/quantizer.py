@@ -1,0 +1,160 @@
+"""Quantization with a scale a tensor, a channel or a group, on a symmetric or an affine grid."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from surrogates.component import Calibrated
+from surrogates.core import Strategy, in_float32
+from surrogates.hard_layer import HardLayer
+from surrogates.ops.quantize import Quantize
+from surrogates.quantizing.scales import SMALLEST, Per, Pieces, positive, with_lsq_gradient
+
+Grid = Literal["symmetric", "affine"]
+Scale = Literal["measured", "learned"]
+TINY = 1e-30  # a measured step never acts below this: a constant piece has range 0
+MARGIN = 1 + 2.0**-21  # keeps the extremes, divided by the step, from being rounded out of the range
+
+
+class Quantizer(Calibrated):
+    """y = z + s quantize((x - z) / s), s and z one a piece of x (`Pieces`).
+
+    `grid`:
+    - `symmetric`: z = 0, codes -2^(bits-1) .. 2^(bits-1) - 1, zero among them; one bit has the codes -1 and 1 instead,
+      zero taking -1 (halves round to even).
+    - `affine`: codes 0 .. 2^bits - 1. Zero is not forced into the range: it is no value unless it is an extreme.
+    `scale`:
+    - `measured`, at every call, as constants without a derivative: max|x| takes the highest code (symmetric); min and
+      max take the lowest and the highest (affine). One symmetric bit is -mean|x| or mean|x|, the two values of least
+      squared error (Rastegari et al. 2016, arXiv 1603.05279). A constant or all-zero piece keeps its value, but for one
+      symmetric bit of zeros, which is -1e-30.
+    - `learned` (LSQ, Esser et al. 2020, arXiv 1902.08153; LSQ+, Bhalgat et al. 2020, arXiv 2004.09576, for z): by the
+      straight-through round dy/ds = code - (x - z)/s inside, the bound's code outside, dy/dz = 0 inside, 1 outside; a
+      bound counts as outside. Both are multiplied by 1 / sqrt(n Q), n the numbers a scale, Q the highest code. s below
+      1e-6 acts as 1e-6 and can come back. `calibrate` sets s = 2 mean|x| / sqrt(Q), for one bit mean|x|; on an
+      affine grid it takes min and max.
+    Shape: that of x, (...). Half precision is computed in float32.
+    Raises ValueError for an unknown grid or scale, or bits that Quantize refuses, EmptyCell for an unfit strategy.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        like: Tensor,
+        bits: int = 4,
+        grid: Grid = "symmetric",
+        scale: Scale = "measured",
+        pieces: Pieces = Pieces(),  # noqa: B008
+    ) -> None:
+        super().__init__()
+        self.grid, self.scale, self.pieces = grid, scale, pieces
+        self.quantize = HardLayer(grid_op(bits, grid, scale), strategy)
+        count = len(pieces.cut(like.detach()))
+        self.step = nn.Parameter(like.new_ones(count)) if scale == "learned" else None
+        self.offset = nn.Parameter(like.new_zeros(count)) if scale == "learned" and grid == "affine" else None
+        self.calibrate(like)
+
+    @property
+    def op(self) -> Quantize:
+        """The op on (x - z) / s."""
+        op = self.quantize.op
+        assert isinstance(op, Quantize)
+        return op
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The quantized tensor."""
+        return in_float32(self._quantized, x)
+
+    def _quantized(self, x: Tensor) -> Tensor:
+        pieces = self.pieces.cut(x)
+        inner, outer, offset = self._learned(pieces) if self.scale == "learned" else self._measured(pieces.detach())
+        codes: Tensor = self.quantize((pieces - offset) / inner)
+        return self.pieces.join(codes * outer + offset, x)
+
+    def _measured(self, pieces: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Steps to divide by and to multiply by, and offsets, (scales, 1) each."""
+        low, high = pieces.amin(1, keepdim=True), pieces.amax(1, keepdim=True)
+        if self.grid == "affine":
+            step = (high / self.op.high - low / self.op.high).clamp(min=TINY)
+            return step * MARGIN, step, low
+        most = torch.maximum(high, -low)
+        step = (most / self.op.high).clamp(min=TINY)
+        outer = pieces.abs().mean(1, keepdim=True).clamp(min=TINY) if self.op.bits == 1 else step
+        return step * MARGIN, outer, torch.zeros_like(step)
+
+    def _learned(self, pieces: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        assert self.step is not None
+        count, top = pieces.shape[1], self.op.high
+        step = with_lsq_gradient(positive(self.step), count, top).unsqueeze(1)
+        if self.offset is None:
+            return step, step, torch.zeros_like(step).detach()
+        return step, step, with_lsq_gradient(self.offset, count, top).unsqueeze(1)
+
+    @torch.no_grad()
+    def calibrate(self, *x: Tensor) -> None:
+        """Sets a learned scale from the tensor that is to be quantized."""
+        if self.step is None:
+            return
+        pieces = self.pieces.cut(x[0].detach())
+        if self.offset is not None:
+            _, step, offset = (value.squeeze(1) for value in self._measured(pieces))
+            self.offset.copy_(offset)
+        else:
+            mean = pieces.abs().mean(1)
+            step = mean if self.op.bits == 1 else 2 * mean / math.sqrt(self.op.high)
+        self.step.copy_(step.clamp(min=SMALLEST))
+
+
+def grid_op(bits: int, grid: Grid, scale: Scale) -> Quantize:
+    """The op on numbers in units of the step; raises ValueError for an unknown grid or scale, or unfit bits."""
+    for name, value, known in (("grid", grid, get_args(Grid)), ("scale", scale, get_args(Scale))):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    Quantize(bits)
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if grid == "symmetric" else (0, 2**bits - 1)
+    if grid == "symmetric" and bits == 1:
+        low, high = -1, 1
+    return Quantize(bits, float(low), float(high), "strict" if scale == "learned" else "inclusive")
+
+
+CHANNEL_AXIS = {  # of the output channels in the weight
+    nn.Linear: 0,
+    nn.Conv1d: 0,
+    nn.Conv2d: 0,
+    nn.Conv3d: 0,
+    nn.ConvTranspose1d: 1,
+    nn.ConvTranspose2d: 1,
+    nn.ConvTranspose3d: 1,
+}
+
+
+def quantize_weight(
+    layer: nn.Module,
+    strategy: Strategy,
+    bits: int = 4,
+    per: Per = "channel",
+    grid: Grid = "symmetric",
+    scale: Scale = "measured",
+    group_size: int = 16,
+) -> nn.Module:
+    """Quantizes a layer's weight from now on, by `torch.nn.utils.parametrize`; returns the layer.
+
+    `layer.weight` is then the quantized weight, `layer.parametrizations.weight.original` the parameter that is trained.
+    Channels are the layer's outputs, whatever dimension of the weight they are in.
+    Raises ValueError for a layer whose output channels are not known, and what Quantizer and Pieces raise.
+    """
+    axis = next((axis for kind, axis in CHANNEL_AXIS.items() if isinstance(layer, kind)), None)
+    if axis is None:
+        known = ", ".join(kind.__name__ for kind in CHANNEL_AXIS)
+        raise ValueError(f"quantize_weight knows {known}, not {type(layer).__name__}")
+    weight = layer.weight
+    assert isinstance(weight, Tensor)
+    groups = int(getattr(layer, "groups", 1)) if axis == 1 else 1
+    pieces = Pieces(per, axis, groups, group_size)
+    parametrize.register_parametrization(layer, "weight", Quantizer(strategy, weight, bits, grid, scale, pieces))
+    return layer

@@ -1,0 +1,1 @@
+"""Random choices: categorical draws, perturbed inputs, the score function."""

@@ -1,0 +1,1 @@
+"""Mathematics of orders: relaxed permutations, sorting networks, order statistics."""

@@ -1,0 +1,1 @@
+"""Mathematics of staircases: exact expectations under a kernel, sums over steps."""
