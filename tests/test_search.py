@@ -4,8 +4,8 @@ import pytest
 from hydra.core.global_hydra import GlobalHydra
 from test_cli import statuses
 
-from experiments import search
 from experiments.config.values import ConfigError
+from experiments.search import command as search
 from experiments.sweep.manifest import read_manifest
 from experiments.training.trainer import Trainer
 from runs import read

@@ -1,0 +1,89 @@
+"""Searches for the best values of some keys: `python -m experiments.search optimizer.lr=log(1e-3,1) -- strategy=ste`.
+
+Before `--` stand the keys to search, as log(LOW,HIGH), interval(LOW,HIGH), or A,B,C; after it what all trials share.
+Minimised is what a run returns, 1 - best validation accuracy; trials that are worse than the median of the others at
+the same step are pruned. The study is a file in the search's folder: the same command goes on with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.errors import HydraException
+from omegaconf import DictConfig
+
+from experiments.command.task import UserError
+from experiments.config.folder_names import sweep_name
+from experiments.config.values import ConfigError
+from experiments.terminal.output import lasting_output
+from experiments.training.interruption import Interrupted
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+VERSION_BASE = "1.3"
+
+
+@lasting_output()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 if there is a best trial, 1 if there is none, 2 for a command that is wrong, 130 when stopped."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.search", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("space", nargs="+", metavar="KEY=SPACE", help="log(A,B), interval(A,B) or A,B,C")
+    parser.add_argument("--trials", type=int, default=20, help="trials in all, those of earlier commands included")
+    parser.add_argument("--root", type=Path, help="where the trials go (runs/search-HASH)")
+    parser.add_argument("--sampler-seed", type=int, default=0)
+    own, shared = _split(list(sys.argv[1:] if arguments is None else arguments))
+    options = parser.parse_args(own)
+    try:
+        from experiments.search.study import search
+    except ModuleNotFoundError as error:
+        print(f"error: {error.name} is missing; pip install 'hardgrad[search]'", file=sys.stderr)
+        return 2
+    root = options.root or Path("runs") / sweep_name([*options.space, *shared]).replace("sweep", "search", 1)
+    try:
+        with hydra.initialize_config_dir(str(CONF), version_base=VERSION_BASE):
+            best = search(root, _spaces(options.space), shared, options.trials, options.sampler_seed, compose)
+    except (*UserError, HydraException) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except (Interrupted, KeyboardInterrupt):
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    print(best or "no trial was completed")
+    return int(best is None)
+
+
+def compose(overrides: Sequence[str]) -> DictConfig:
+    """A run's configuration, as the command line would compose it."""
+    return hydra.compose("config", list(overrides))
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    if "--" not in arguments:
+        return arguments, []
+    at = arguments.index("--")
+    return arguments[:at], arguments[at + 1 :]
+
+
+def _spaces(texts: Sequence[str]) -> dict[str, Any]:
+    """By key: (LOW, HIGH, whether logarithmic), or a list of values."""
+    spaces: dict[str, Any] = {}
+    for text in texts:
+        key, _, space = text.partition("=")
+        kind, _, inner = space.partition("(")
+        try:
+            if kind in ("log", "interval") and inner.endswith(")"):
+                low, high = map(float, inner[:-1].split(","))
+                if not low < high or (kind == "log" and low <= 0):
+                    raise ValueError
+                spaces[key] = (low, high, kind == "log")
+            elif key and space:
+                spaces[key] = space.split(",")
+            else:
+                raise ValueError
+        except ValueError:
+            raise ConfigError(f"{text} is no space; log(1e-3,1), interval(0,0.9) or 16,32,64 are") from None
+    return spaces
