@@ -1,13 +1,13 @@
-"""What the ops cost, forward and backward, in float32: every one that the package has, against the cheapest peer.
+"""What the ops cost, forward and backward, in float32, against the cheapest peer; bounds of docs/speed.md.
 
-- every elementwise op under `ste` against a minimal `autograd.Function` with the same value and derivative;
-- every elementwise op's smooth reading against `torch.tanh`;
-- every form of SoftSort's kind, on `side` rows of n = `side` numbers, against the softmax of the (side, n, n) tensor
-  in its formula, logits given: there the n x n work decides, where it is done, and this is what the bound of 1.5 is
-  about. A second row has one row of n numbers, whose 0.1 ms of softmax is about what the calls around it cost;
-- bytes kept for backward.
+- `ste`: straight-through ops against a minimal `autograd.Function` with the same value and derivative;
+- `smooth`: every elementwise op's smooth reading against `torch.tanh`;
+- `sorts`: SoftSort and NeuralSort, in every op that has them, on `side` rows of n = `side` numbers, against the softmax
+  of the (side, n, n) tensor in their formula;
+- `memory`: of a long row and a shorter one, bytes kept for backward and of the largest allocation, by the row's bytes;
+- `calls`: a HardLayer on 64 x 64 numbers, and a call on 8 x 8 numbers that `through` does not replace.
 
-Usage: python benchmarks/ops.py [--threads 2] [--size 1000000] [--side 256] [--pairs 25] [--only floor] [--part ste]
+Usage: python benchmarks/ops.py [--threads 1] [--size 1000000] [--side 256] [--pairs 25] [--part ste]
 """
 
 from __future__ import annotations
@@ -15,133 +15,162 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from minimal import TEMPERATURE, minimal
 from pairs import HEADER, PAIRS, Ratio, compare
-from timing import Function, inputs, milliseconds, saved_bytes
+from timing import Function, bytes_used, milliseconds
 
-from surrogates import EmptyCell, Op, Strategy
+from surrogates import HardLayer, Op, through
 from surrogates.members import ops
-from surrogates.ops.quantize import Quantize
+from surrogates.ops.round import Round
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
 
-STE_BOUND, SMOOTH_BOUND, SORT_BOUND = 1.5, 12.0, 1.5
-T = torch.tensor(TEMPERATURE)
+LONG, SHORT = 16384, 4096  # n log n memory grows 1.17 times a number between them, n^2 memory 4 times
+CALLS = 300  # of a microsecond each, timed together
+
+Backward = Callable[[Tensor, Tensor], Tensor]
+# The value and the derivative of straight-through ops; None stands for the derivative 1.
+PEERS: dict[str, tuple[Function, Backward | None]] = {
+    "round": (torch.round, None),
+    "floor": (torch.floor, None),
+    "ceil": (torch.ceil, None),
+    "sign": (torch.sign, lambda g, x: g * (x.abs() <= 1)),
+    "heaviside": (lambda x: (x >= 0).to(x.dtype), lambda g, x: 0.5 * g * (x.abs() <= 1)),
+    "quantize": (lambda x: x.clamp(0, 1).mul(15).round().div(15), lambda g, x: g * ((x >= 0) & (x <= 1))),
+    "clamp": (lambda x: x.clamp(0, 1), None),
+}
 
 
-def under(strategy: Strategy, op: Op) -> Function:
-    return lambda *x: strategy(op, *x, T=T)
+class Minimal(torch.autograd.Function):
+    """A value and a derivative, and nothing else."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, value: Function, backward: Backward | None) -> Tensor:
+        ctx.backward_pass = backward
+        if backward is not None:
+            ctx.save_for_backward(x)
+        return value(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return (ctx.backward_pass(gradient, *ctx.saved_tensors) if ctx.backward_pass else gradient), None, None
 
 
-def exists(strategy: Strategy, op: Op) -> bool:
-    try:
-        strategy.check(op)
-    except EmptyCell:
-        return False
-    return not strategy.noisy(op)
+def minimal(stem: str) -> Function:
+    value, backward = PEERS[stem]
+    return lambda x: Minimal.apply(x, value, backward)
 
 
-def inputs_of(op: Op, size: int) -> list[torch.Tensor]:
-    """Tensors of `size` numbers; a table that is looked up in has 16."""
-    names = inspect.signature(op.hard).parameters
-    return [inputs((16 if name == "table" else size,))[0] for name in names]
+def numbers(*shape: int) -> Tensor:
+    return torch.randn(shape, requires_grad=True)
 
 
-def elementwise(only: set[str]) -> dict[str, Op]:
-    found = {stem: cls() for stem, cls in ops().items() if cls.elementwise}
-    return {stem: op for stem, op in found.items() if not only or stem in only}
+def straight_through(stem: str) -> Function:
+    return partial(StraightThrough(), ops()[stem]())
 
 
-def fake_quantize(x: torch.Tensor) -> torch.Tensor:
-    return torch.fake_quantize_per_tensor_affine(x, 1 / 15, 0, 0, 15)
+def ste(size: int, pairs: int) -> Iterator[Ratio]:
+    x = numbers(size)
+    for stem in PEERS:
+        ours, peer = milliseconds(straight_through(stem), x), milliseconds(minimal(stem), x)
+        yield compare(f"`ste` on {stem} / minimal `autograd.Function`", ours, peer, 1.5, pairs)
 
 
-def straight_through(size: int, pairs: int, only: set[str]) -> Iterator[Ratio]:
-    strategy = StraightThrough()
-    for stem, op in elementwise(only).items():
-        if exists(strategy, op):
-            x, ours = inputs_of(op, size), under(strategy, op)
-            peer, own = minimal(stem, ours, op.hard, x)
-            name = f"`ste` on {stem} / minimal `autograd.Function`{own}"
-            yield compare(name, milliseconds(ours, x), milliseconds(peer, x), STE_BOUND, pairs)
-    if not only or "quantize" in only:
-        x, ours = inputs((size,)), under(strategy, Quantize(bits=4))
-        name = "`ste` on quantize / `fake_quantize_per_tensor_affine`"
-        yield compare(name, milliseconds(ours, x), milliseconds(fake_quantize, x), 1.0, pairs)
+def smooth(size: int, pairs: int) -> Iterator[Ratio]:
+    x = numbers(size)
+    for stem, cls in ops().items():
+        if cls.elementwise and cls().declares("smooth"):
+            ours = milliseconds(_smooth_of_first(cls(), x), x)
+            yield compare(f"`smooth` on {stem} / `tanh`", ours, milliseconds(torch.tanh, x), 12.0, pairs)
 
 
-def smooth(size: int, pairs: int, only: set[str]) -> Iterator[Ratio]:
-    peer = milliseconds(torch.tanh, inputs((size,)))
-    for stem, op in elementwise(only).items():
-        if exists(Smooth(), op):
-            ours = milliseconds(under(Smooth(), op), inputs_of(op, size))
-            yield compare(f"`smooth` on {stem} / `tanh`", ours, peer, SMOOTH_BOUND, pairs)
+def _smooth_of_first(op: Op, x: Tensor) -> Function:
+    """A smooth op of one input, the others held; a table that is looked up in has 16 numbers."""
+    _, *names = inspect.signature(op.hard).parameters
+    others = [numbers(16 if name == "table" else len(x)) for name in names]
+    return lambda x: Smooth(temperature=0.5)(op, x, *others)
 
 
-def soft_sorts(only: set[str]) -> Iterator[tuple[str, Op, str | None]]:
-    """Ops with a NeuralSort form, and their forms without a sorting network: all hold one n x n matrix a row."""
+def soft_sorts() -> Iterator[tuple[str, Op, str | None]]:
+    """Ops with a NeuralSort form, and their forms without a sorting network."""
     for stem, cls in ops().items():
         forms = cls().forms("smooth")
-        if "neural_sort" in forms and (not only or stem in only):
-            unnamed = [] if "soft_sort" in forms else [None]  # the default is SoftSort's unless that has a name
-            for form in [*unnamed, *(form for form in forms if form in ("soft_sort", "neural_sort"))]:
-                yield stem, cls(), form
+        if "neural_sort" in forms:
+            yield stem, cls(), "soft_sort" if "soft_sort" in forms else None  # elsewhere it is the default, unnamed
+            yield stem, cls(), "neural_sort"
 
 
-def sorting(side: int, pairs: int, only: set[str]) -> Iterator[Ratio]:
-    for stem, op, form in soft_sorts(only):
-        for shape in ((side, side), (side,)):
-            softmax = milliseconds(lambda x: torch.softmax(x, -1), inputs((*shape, side)))
-            ours = milliseconds(under(Smooth(form=form), op), inputs(shape))
-            size = " x ".join(map(str, (*shape, side)))
-            name = f"`smooth` on {stem}{f', form `{form}`' if form else ''} / softmax {size}"
-            yield compare(name, ours, softmax, SORT_BOUND, pairs)
+def sorts(side: int, pairs: int) -> Iterator[Ratio]:
+    softmax = milliseconds(partial(torch.softmax, dim=-1), numbers(side, side, side))
+    for stem, op, form in soft_sorts():
+        ours = milliseconds(partial(Smooth(form=form, temperature=0.5), op), numbers(side, side))
+        name = f"`smooth` on {stem}, {form or 'soft_sort'} / softmax {side} x {side} x {side}"
+        yield compare(name, ours, softmax, 1.5, pairs)
 
 
-def kept(size: int, side: int, only: set[str]) -> Iterator[tuple[str, float]]:
-    """Bytes kept for backward over those of one input, by op and strategy."""
-    yield "`tanh`", saved_bytes(torch.tanh, inputs((size,)))
-    for stem, op in elementwise(only).items():
-        for name, strategy in {"ste": StraightThrough(), "smooth": Smooth()}.items():
-            if exists(strategy, op):
-                yield f"`{name}` on {stem}", saved_bytes(under(strategy, op), inputs_of(op, size))
-    yield f"softmax {side} x {side}, over {side} numbers", side * saved_bytes(torch.tanh, inputs((side, side)))
-    for stem, op, form in soft_sorts(only):
-        name = f"`smooth` on {stem}{f', form `{form}`' if form else ''}, {side} numbers"
-        yield name, saved_bytes(under(Smooth(form=form), op), inputs((side,)))
+def memory() -> Iterator[str]:
+    """The cells of one row an op: the growth is exact, so it takes no pairs."""
+    for stem, op, form in soft_sorts():
+        if stem in ("sort", "rank") and form != "neural_sort":
+            function = partial(Smooth(form=form, temperature=0.5), op)
+            long, short = (bytes_used(function, numbers(n)) for n in (LONG, SHORT))
+            holds = "yes" if long < 2 * short else "**no**"
+            name = f"`smooth` on {stem}: bytes over those of the row, n = {LONG} / n = {SHORT}"
+            yield f"| {name} | {long:.3g} | {short:.3g} | {long / short:.2f} | 2 | {holds} |"
+
+
+def calls(pairs: int) -> Iterator[Ratio]:
+    x = numbers(64, 64)
+    ours = milliseconds(HardLayer(Round(), StraightThrough()), x, CALLS)
+    peer = milliseconds(minimal("round"), x, CALLS)
+    name = "`HardLayer(Round(), StraightThrough())`, 64 x 64 / minimal `autograd.Function`"
+    yield compare(name, ours, peer, 1.5, pairs)
+    small = numbers(8, 8)
+
+    def plain() -> float:
+        start = time.perf_counter()
+        for _ in range(CALLS):
+            torch.tanh(small)
+        return (time.perf_counter() - start) * 1e3 / CALLS
+
+    def within() -> float:
+        with through(StraightThrough()):
+            return plain()
+
+    yield compare("`tanh`, 8 x 8, in `through`, which does not replace it / the call", within, plain, 2.0, pairs)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--size", type=int, default=1_000_000, help="numbers of an elementwise op")
     parser.add_argument("--side", type=int, default=256, help="n of the n x n softmax")
     parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of timings a row; 15 or more to judge a bound")
-    parser.add_argument("--only", type=lambda stems: set(stems.split(",")), default=set(), help="stems of ops")
-    parts = {"ste": straight_through, "smooth": smooth, "sorts": sorting}
-    parser.add_argument("--part", choices=[*parts, "kept"], help="one kind of row instead of all")
-    arguments = parser.parse_args()
-    if unknown := arguments.only - set(ops()):
-        parser.error(f"no op {', '.join(sorted(unknown))}; there are: {', '.join(ops())}")
-    torch.set_num_threads(arguments.threads)
+    parser.add_argument("--part", choices=["ste", "smooth", "sorts", "memory", "calls"], help="one kind of row only")
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
     torch.manual_seed(0)
-    size, side, pairs, only = arguments.size, arguments.side, arguments.pairs, arguments.only
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {size:,} float32, times in ms\n\n{HEADER}")
-    for part, measure in parts.items():
-        for ratio in measure(side if part == "sorts" else size, pairs, only) if arguments.part in (None, part) else ():
-            print(ratio.row(), flush=True)
-    if arguments.part not in (None, "kept"):
-        return
-    print("\n| kept for backward, over the bytes of one input | |\n|---|---|")
-    for name, share in kept(size, side, only):
-        print(f"| {name} | {share:.2f} |", flush=True)
+    print(f"torch {torch.__version__}, {given.threads} threads, {given.size:,} float32, times in ms\n\n{HEADER}")
+    parts: dict[str, Callable[[], Iterator[Ratio | str]]] = {
+        "ste": lambda: ste(given.size, given.pairs),
+        "smooth": lambda: smooth(given.size, given.pairs),
+        "sorts": lambda: sorts(given.side, given.pairs),
+        "memory": memory,
+        "calls": lambda: calls(given.pairs),
+    }
+    for part in [given.part] if given.part else parts:
+        for row in parts[part]():
+            print(row if isinstance(row, str) else row.row(), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,11 @@
-"""This library against its peers, where they have the same op: time, forward and backward, on the CPU.
+"""This library against its peers: surrogate spikes, and a training step of whole nets, on the CPU.
 
-Every peer has a virtual environment of its own, in which ours and the peer's are timed in one process: the same inputs,
-the same torch, interleaved pairs (peer_cases.py), so that nothing has to be calibrated between environments. The table
-gives ours over the peer's as the median of the pairs with its 95 % interval; a win if the interval lies below 1, a loss
-if it lies above, else even. The largest differences of values and of derivatives say whether both compute the same; a
-row where they do not says "differs". Where the peer's derivative is NaN the difference is.
+Every peer has a virtual environment of its own, which shares the torch of the calling one. Ours and the peer's are
+timed there in one process (peer_cases.py, nets.py). The largest relative differences of values and of derivatives by
+the input say whether both compute the same function; a row where they do not says "differs".
 
-Usage: python benchmarks/peers.py --make FOLDER [--only softtorch,entmax]   makes the environments, needs pip's index
-       python benchmarks/peers.py FOLDER [--only ...] [--size 1000000] [--side 256] [--pairs 25] [--threads 1]
-       python benchmarks/peers.py --python PYTHON --only snntorch           in an environment that is there
+Usage: python benchmarks/peers.py --make FOLDER [--only snntorch,torchao]   makes the environments with pip
+       python benchmarks/peers.py FOLDER [--only ...] [--size 1000000] [--pairs 25] [--threads 1]
 """
 
 from __future__ import annotations
@@ -23,31 +20,31 @@ import venv
 from pathlib import Path
 from typing import Any
 
-from pairs import ENOUGH
+from pairs import HEADER, Ratio
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# What pip is asked for, by peer. softtorch asks for Python 3.12 and runs on 3.11.
+# What pip installs, without further dependencies: the calling environment has torch and what `.[dev]` installs.
 PACKAGES = {
-    "softtorch": ["--ignore-requires-python", "softtorch==0.1.1"],
-    "brevitas": ["brevitas==0.13.4"],
-    "spikingjelly": ["spikingjelly==2.0.0"],
+    "spikingjelly": ["spikingjelly==2.0.0", "loguru", "tqdm", "h5py", "SciencePlots"],
     "snntorch": ["snntorch==1.0.0"],
-    "entmax": ["entmax==1.3"],
-    "difftopk": ["difftopk==0.2.0"],
+    "vector_quantize_pytorch": [
+        "vector-quantize-pytorch==1.32.0",
+        *("einops", "einx", "frozendict", "loguru", "torch-einops-utils"),
+    ],
+    "brevitas": ["brevitas==0.13.4", "dependencies==2.0.1", "unfoldNd"],
+    "torchao": ["torchao==0.18.0"],
 }
 SAME = 1e-3  # rounding is far below, another function above
-HEADER = """\
-| peer's / ours | ours | peer | ours / peer [95 %] | | value apart | derivative apart |
-|---|---|---|---|---|---|---|"""
+PEER_HEADER = HEADER.replace("holds |", "holds | values, derivatives apart |") + "---|"
 
 
 def make(peer: str, folder: Path) -> str | None:
-    """Makes a peer's environment, which sees this one's packages and so its torch; what went wrong, or None."""
+    """Makes a peer's environment, which sees the packages of this one; returns the error, or None."""
     home = folder / peer
-    venv.create(home, with_pip=True, clear=True)
+    venv.create(home, clear=True)
     (_site(home) / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    command = [str(_python(home)), "-m", "pip", "install", "--quiet", *PACKAGES[peer]]
+    command = ["pip", "--python", str(home), "install", "--quiet", "--no-deps", *PACKAGES[peer]]
     done = subprocess.run(command, capture_output=True, text=True)
     return None if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
 
@@ -61,7 +58,7 @@ def _site(home: Path) -> Path:
 
 
 def measured(peer: str, python: Path, options: list[str]) -> list[dict[str, Any]]:
-    """The lines of a peer's cases; one line with the error if it can't be run."""
+    """The lines of a peer's cases; one line with the error if the peer cannot run."""
     if not python.exists():
         return [{"name": peer, "error": f"no environment {python.parents[1]}: make it with --make"}]
     command = [str(python), str(ROOT / "benchmarks" / "peer_cases.py"), peer, *options]
@@ -74,50 +71,38 @@ def measured(peer: str, python: Path, options: list[str]) -> list[dict[str, Any]
 
 def row(peer: str, line: dict[str, Any]) -> str:
     """A line of the Markdown table."""
+    name = f"{line['name']} / {peer}"
     if "error" in line:
-        return f"| {peer}: {line['name']} | | | | not measured | {line['error']} | |"
-    verdict = "win" if line["high"] < 1 else "**loss**" if line["low"] > 1 else "even"
-    if line["pairs"] < ENOUGH:
-        verdict = "too few pairs"
-    if not (line["value"] < SAME and line["derivative"] < SAME):
-        verdict += ", differs"
-    return (
-        f"| {peer}: {line['name']} | {line['ours']:.3g} | {line['peer']:.3g} "
-        f"| {line['ratio']:.2f} [{line['low']:.2f}, {line['high']:.2f}] | {verdict} "
-        f"| {line['value']:.1g} | {line['derivative']:.1g} |"
-    )
+        return f"| {name} | | | | 1 | not measured | {line['error']} |"
+    apart = line["value"], line["derivative"]
+    ratio = Ratio(**{key: line[key] for key in ("ours", "peer", "ratio", "low", "high", "bound", "pairs")}, name=name)
+    differs = "" if all(value < SAME for value in apart) else ", differs"
+    return f"{ratio.row()} {apart[0]:.1g}, {apart[1]:.1g}{differs} |"
 
 
 def main() -> int:
-    arguments, options = _arguments()
-    if arguments.make:
-        wrong = {peer: make(peer, arguments.make) for peer in arguments.only}
-        for peer, error in wrong.items():
-            print(f"{peer}: {error or 'made'}", flush=True)
-        return int(any(wrong.values()))
-    print(f"times in ms; {' '.join(options)}\n\n{HEADER}", flush=True)
-    for peer in arguments.only:
-        python = arguments.python or _python(arguments.folder / peer)
-        for line in measured(peer, python, options):
-            print(row(peer, line), flush=True)
-    return 0
-
-
-def _arguments() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", nargs="?", type=Path, help="where the environments are")
     parser.add_argument("--make", type=Path, metavar="FOLDER", help="make the environments there")
-    parser.add_argument("--python", type=Path, help="the interpreter of an environment that has the peers")
     parser.add_argument("--only", type=lambda names: names.split(","), default=list(PACKAGES), help="these peers")
-    for name, default in {"size": 1_000_000, "side": 256, "pairs": 25, "threads": 1}.items():
+    for name, default in {"size": 1_000_000, "pairs": 25, "threads": 1}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
-    arguments = parser.parse_args()
-    if not (arguments.folder or arguments.make or arguments.python):
-        parser.error("give the folder of the environments, or --make FOLDER, or --python")
-    if unknown := set(arguments.only) - set(PACKAGES):
+    given = parser.parse_args()
+    if not (given.folder or given.make):
+        parser.error("give the folder of the environments, or --make FOLDER")
+    if unknown := set(given.only) - set(PACKAGES):
         parser.error(f"no peer {', '.join(sorted(unknown))}; there are: {', '.join(PACKAGES)}")
-    options = [f"--{name}={getattr(arguments, name)}" for name in ("size", "side", "pairs", "threads")]
-    return arguments, options
+    if given.make:
+        errors = {peer: make(peer, given.make) for peer in given.only}
+        for peer, error in errors.items():
+            print(f"{peer}: {error or 'made'}", flush=True)
+        return int(any(errors.values()))
+    options = [f"--{name}={getattr(given, name)}" for name in ("size", "pairs", "threads")]
+    print(f"times in ms; {' '.join(options)}\n\n{PEER_HEADER}", flush=True)
+    for peer in given.only:
+        for line in measured(peer, _python(given.folder / peer), options):
+            print(row(peer, line), flush=True)
+    return 0
 
 
 if __name__ == "__main__":

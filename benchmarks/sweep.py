@@ -1,98 +1,61 @@
-"""Throughput of whole sweeps: hydra/launcher=stacked against the basic launcher, and Lightning's script if asked.
+"""Whole sweeps with hydra/launcher=stacked against hydra/launcher=basic and against a Lightning script.
 
-Seconds a sweep, start-up included, of the digits MLP with quantized activations, batch 64, validation every 100 steps
-and gradient norms every 10. The stacked sweep is run whole; the basic one is estimated from two seeds of each strategy
-in the same pair, see `sweep_seconds.py`, as each row says. The limit is the sweep's batched matrix products and nothing
-else, one thread, divided by the cores, as the workers of a sweep divide them.
+Seconds a sweep of 64 runs x 600 steps, start-up included: the digits MLP with quantized activations, batch 64,
+validation every 100 steps, gradient norms every 10. Ours is run whole. The other side is estimated in the same pair
+from a sweep of two seeds a strategy: its seconds, and for every run that it lacks the time between the ends of the two.
 
-Usage: python benchmarks/sweep.py [--quick] [--part short|long] [--pairs 15] [--width 32 ...] [--lightning PYTHON]
-`--quick` is a trial of a minute or two that judges nothing; `--lightning` is the interpreter of an environment with
-lightning 2.6.
+Usage: python benchmarks/sweep.py [--pairs 15] [--width 32 128] [--steps 600] [--lightning PYTHON]
+`--lightning` is the interpreter of an environment with lightning 2.6.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from pairs import HEADER, compare
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
 LIGHTNING = ROOT / "benchmarks" / "lightning" / "train.py"
-WORKERS = len(os.sched_getaffinity(0))  # processes of one thread each, among which a sweep is divided
-TWO = 2  # seeds of each strategy that the other side runs
-
-from sweep_seconds import Size, one_by_one, seconds  # noqa: E402
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """`bounds` are the least ratios of throughput by width."""
-
-    size: Size
-    bounds: dict[int, float]
-
-
-SWEEPS = {
-    "short": Sweep(Size(("subgradient", "ste", "smooth", "rewrite"), 16, 600), {128: 2.5, 32: 8.0}),
-    "long": Sweep(Size(("ste",), 64, 6000), {128: 5.0, 32: 12.0}),
-}
-QUICK = {
-    "short": Sweep(Size(("ste", "smooth"), 16, 60), {128: 2.5, 32: 8.0}),
-    "long": Sweep(Size(("ste",), 16, 600), {128: 5.0, 32: 12.0}),
-}
-AGAINST_LIGHTNING = Sweep(Size(("ste",), 64, 600), {128: 12.0})
+STRATEGIES = ("subgradient", "ste", "smooth", "rewrite")
+RUNS, TWO = 64, 2
+BOUNDS = {32: 1 / 5, 128: 1 / 3}
+AGAINST_LIGHTNING = 1 / 12
 
 
 def main() -> None:
-    """Prints a table of seconds and ratios; what runs is said on stderr."""
-    from pairs import HEADER, compare
-
-    parser = argparse.ArgumentParser(description="Throughput of sweeps.")
-    parser.add_argument("--pairs", type=int)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--part", choices=SWEEPS, help="one of the two sweeps instead of both")
-    parser.add_argument("--width", type=int, nargs="+", default=[128, 32])
+    """Prints a table of seconds and ratios; on stderr, each time."""
+    parser = argparse.ArgumentParser(description="Seconds a sweep.")
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--width", type=int, nargs="*", choices=BOUNDS, default=[*BOUNDS])
+    parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--lightning", type=Path)
     given = parser.parse_args()
-    pairs = given.pairs or (2 if given.quick else 15)
-    print("seconds a sweep; the bound is on ours / theirs, the inverse of the ratio of throughputs\n")
-    print(HEADER)
-    with tempfile.TemporaryDirectory() as cache:
-        for width in given.width:
-            for part, sweep in (QUICK if given.quick else SWEEPS).items():
-                if given.part not in (None, part):
-                    continue
-                name, bound = _words(sweep, width), 1 / sweep.bounds[width]
-                print(f"| {name}: matrix products alone | {products(sweep.size, width):.3g} | | | | |", flush=True)
-                for engine, state in (("stacked", ", eager"), ("compiled", ", cold compile cache")):
-                    once = stacked(sweep, width, cache, f"engine={engine}")()
-                    print(f"| {name}: {engine}{state}, once | {once:.3g} | | | | |", flush=True)
-                ours, theirs = stacked(sweep, width, cache), basic(sweep, width)
-                label = f"{name}: {chosen(sweep, width, cache)}, warm compile cache / basic"
-                print(compare(label, _told(ours), _told(theirs), bound, pairs).row(), flush=True)
-        if given.lightning:
-            sweep = AGAINST_LIGHTNING
-            ours = stacked(sweep, 128, cache)
-            pair = _told(ours), _told(lightning(sweep.size, given.lightning))
-            print(compare(f"{_words(sweep, 128)}: ours / Lightning", *pair, 1 / sweep.bounds[128], pairs).row())
+    print(f"seconds a sweep of {RUNS} runs x {given.steps} steps\n\n{HEADER}")
+    for width in given.width:
+        options = [f"model.width={width}", f"max_steps={given.steps}"]
+        each = RUNS // len(STRATEGIES)
+        ours = partial(whole, command(STRATEGIES, each, "stacked", *options))
+        peer = partial(estimate, command(STRATEGIES, TWO, "basic", *options), each)
+        name = f"width {width}, {len(STRATEGIES)} strategies x {each} seeds: stacked / one run after another"
+        print(compare(name, told(ours), told(peer), BOUNDS[width], given.pairs).row(), flush=True)
+    if given.lightning:
+        ours = partial(whole, command(("ste",), RUNS, "stacked", "model.width=128", f"max_steps={given.steps}"))
+        script = [str(given.lightning), str(LIGHTNING), "-m", f"seed=range({TWO})", f"steps={given.steps}"]
+        peer = partial(estimate, script, RUNS)
+        name = f"width 128, 1 strategy x {RUNS} seeds: stacked / Lightning"
+        print(compare(name, told(ours), told(peer), AGAINST_LIGHTNING, given.pairs).row())
 
 
-def _words(sweep: Sweep, width: int) -> str:
-    replicas = -(-sweep.size.jobs // max(WORKERS, len(sweep.size.strategies)))
-    return f"width {width}, {sweep.size.words}, {replicas} replicas a group, {TWO} seeds of the other side"
-
-
-def _told(measure: Callable[[], float]) -> Callable[[], float]:
-    """Says on stderr how long each took."""
+def told(measure: Callable[[], float]) -> Callable[[], float]:
+    """Prints on stderr how long each took."""
 
     def measured() -> float:
         value = measure()
@@ -102,57 +65,43 @@ def _told(measure: Callable[[], float]) -> Callable[[], float]:
     return measured
 
 
-def command(size: Size, width: int, *more: str) -> list[str]:
+def command(strategies: tuple[str, ...], seeds: int, launcher: str, *options: str) -> list[str]:
     """Our command line for a sweep."""
-    own = [f"strategy={','.join(size.strategies)}", f"seed=range({size.seeds})", f"max_steps={size.steps}"]
-    return [sys.executable, str(ROOT / "train.py"), "-m", *own, f"model.width={width}", *more]
+    own = [f"strategy={','.join(strategies)}", f"seed=range({seeds})", f"hydra/launcher={launcher}"]
+    return [sys.executable, str(ROOT / "train.py"), "-m", *own, *options]
 
 
-def chosen(sweep: Sweep, width: int, cache: str) -> str:
-    """The engine that a sweep chooses for most of its jobs, with what is compiled in the cache."""
-    line = command(sweep.size, width, "hydra/launcher=stacked", "dry_run=true")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": cache}
+def whole(line: list[str]) -> float:
+    """Seconds of a sweep."""
     with tempfile.TemporaryDirectory() as folder:
-        said = subprocess.run(line, cwd=folder, env=environment, capture_output=True)
-    return re.findall(r"engine (\w+) for", said.stdout.decode())[0]
+        return seconds(line, Path(folder))
 
 
-def stacked(sweep: Sweep, width: int, cache: str, *more: str) -> Callable[[], float]:
-    """Seconds of our command with the stacked launcher; the cache holds what it compiles."""
-    line = command(sweep.size, width, "hydra/launcher=stacked", *more)
-    environment = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": cache, "TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor"}
-    return lambda: seconds(line, environment, lambda _, took: took)
+def estimate(line: list[str], seeds: int) -> float:
+    """Seconds of a sweep of `seeds` seeds a strategy from one of two, whose runs end strategy by strategy."""
+    with tempfile.TemporaryDirectory() as folder:
+        return seconds(line, Path(folder)) + further(run_ends(Path(folder)), seeds)
 
 
-def basic(sweep: Sweep, width: int) -> Callable[[], float]:
-    """Seconds of our command with the basic launcher."""
-    ran = dataclasses.replace(sweep.size, seeds=TWO)
-    line = command(ran, width, "hydra/launcher=basic")
-    return lambda: seconds(line, {"PYTHONPATH": str(ROOT)}, one_by_one(sweep.size, ran))
+def further(ends: list[float], seeds: int) -> float:
+    """Seconds of the runs that are missing, by the time between the ends of the two of a strategy."""
+    return (seeds - TWO) * sum(second - first for first, second in zip(ends[::2], ends[1::2], strict=True))
 
 
-def lightning(size: Size, python: Path) -> Callable[[], float]:
-    """Seconds of the script that a user would otherwise write, width 128."""
-    line = [str(python), str(LIGHTNING), "-m", f"seed=range({TWO})", f"steps={size.steps}"]
-    return lambda: seconds(line, {}, one_by_one(size, dataclasses.replace(size, seeds=TWO)))
-
-
-def products(size: Size, width: int, repeats: int = 20) -> float:
-    """Seconds of all matrix products of a sweep as batched ones over a group: 3 forward, 3 + 2 backward, a step."""
-    import torch
-
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    shapes = [(64, 64, width), (64, width, width), (64, width, 10)]
-    backward = [(n, m, k) for m, n, k in shapes] + [(m, k, n) for m, n, k in shapes[1:]]
-    pairs = [(torch.randn(size.seeds, m, n), torch.randn(size.seeds, n, k)) for m, n, k in shapes + backward]
-    for a, b in pairs:
-        torch.bmm(a, b)
+def seconds(line: list[str], folder: Path) -> float:
+    """Seconds of a command that fills a folder."""
     began = time.perf_counter()
-    for _ in range(repeats):
-        for a, b in pairs:
-            torch.bmm(a, b)
-    return (time.perf_counter() - began) / repeats * size.steps * len(size.strategies) / WORKERS
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(line)} ended with code {done.returncode}: {done.stderr[-2000:]}")
+    return time.perf_counter() - began
+
+
+def run_ends(folder: Path) -> list[float]:
+    """When the last file of each run was written, of ours or of Lightning's script."""
+    files = [*folder.rglob("status.json")] or [*folder.rglob("hparams.yaml")]
+    return sorted(max(file.stat().st_mtime for file in run.parent.rglob("*") if file.is_file()) for run in files)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a function of tensors costs, forward and backward: milliseconds, and bytes kept between the two."""
+"""What a function of tensors costs, forward and backward: milliseconds, and the memory that grows with its input."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ from torch import Tensor
 Function = Callable[..., Tensor]
 
 
-def inputs(shape: tuple[int, ...], count: int = 1) -> list[Tensor]:
-    """Standard normal leaves."""
-    return [torch.randn(shape, requires_grad=True) for _ in range(count)]
-
-
-def milliseconds(function: Function, x: list[Tensor]) -> Callable[[], float]:
-    """A measure of one forward and one backward pass; the incoming gradient is random."""
-    gradient = torch.randn_like(function(*x).detach())
+def milliseconds(function: Function, x: Tensor, calls: int = 1) -> Callable[[], float]:
+    """A measure of one forward and one backward pass, as the mean of several; the incoming gradient is random."""
+    gradient = torch.randn_like(function(x).detach())
 
     def measure() -> float:
-        for tensor in x:
-            tensor.grad = None
         start = time.perf_counter()
-        function(*x).backward(gradient)
-        return (time.perf_counter() - start) * 1e3
+        for _ in range(calls):
+            x.grad = None
+            function(x).backward(gradient)
+        return (time.perf_counter() - start) * 1e3 / calls
 
     return measure
 
 
-def saved_bytes(function: Function, x: list[Tensor]) -> float:
-    """Bytes kept for backward, over those of one input; a tensor that is kept twice counts once."""
+def bytes_used(function: Function, x: Tensor) -> float:
+    """Bytes kept for backward and the largest allocation of forward and backward, over the bytes of the input."""
+    with torch.profiler.profile(profile_memory=True) as profile:
+        function(x).sum().backward()
+    largest = max(event.self_cpu_memory_usage for event in profile.events())
+    return saved_bytes(function, x) + largest / (x.numel() * x.element_size())
+
+
+def saved_bytes(function: Function, x: Tensor) -> float:
+    """Bytes kept for backward, over those of the input; a tensor that is kept twice counts once."""
     kept: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
@@ -39,11 +42,6 @@ def saved_bytes(function: Function, x: list[Tensor]) -> float:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        held = function(*x)  # alive while the storages are told apart by their addresses
+        held = function(x)  # its storages stay alive, so that their addresses differ
     del held
-    return sum(kept.values()) / (x[0].numel() * x[0].element_size())
-
-
-def derivatives(function: Function, x: list[Tensor]) -> list[Tensor]:
-    """The derivative of the sum of the outputs by each input."""
-    return list(torch.autograd.grad(function(*x).sum(), x))
+    return sum(kept.values()) / (x.numel() * x.element_size())
