@@ -7,7 +7,7 @@
 - `memory`: of a long row and a shorter one, bytes kept for backward and of the largest allocation, by the row's bytes;
 - `calls`: a HardLayer on 64 x 64 numbers, and a call on 8 x 8 numbers that `through` does not replace.
 
-Usage: python benchmarks/ops.py [--threads 1] [--size 1000000] [--side 256] [--pairs 25] [--part ste]
+Usage: python benchmarks/ops.py [--size 1000000] [--side 256] [--pairs 25] [--part ste]
 """
 
 from __future__ import annotations
@@ -138,10 +138,10 @@ def calls(pairs: int) -> Iterator[Ratio]:
     small = numbers(8, 8)
 
     def plain() -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         for _ in range(CALLS):
             torch.tanh(small)
-        return (time.perf_counter() - start) * 1e3 / CALLS
+        return (time.process_time() - start) * 1e3 / CALLS
 
     def within() -> float:
         with through(StraightThrough()):
@@ -152,15 +152,14 @@ def calls(pairs: int) -> Iterator[Ratio]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--size", type=int, default=1_000_000, help="numbers of an elementwise op")
     parser.add_argument("--side", type=int, default=256, help="n of the n x n softmax")
     parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of timings a row; 15 or more to judge a bound")
     parser.add_argument("--part", choices=["ste", "smooth", "sorts", "memory", "calls"], help="one kind of row only")
     given = parser.parse_args()
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(1)
     torch.manual_seed(0)
-    print(f"torch {torch.__version__}, {given.threads} threads, {given.size:,} float32, times in ms\n\n{HEADER}")
+    print(f"torch {torch.__version__}, one thread, {given.size:,} float32, times in ms\n\n{HEADER}")
     parts: dict[str, Callable[[], Iterator[Ratio | str]]] = {
         "ste": lambda: ste(given.size, given.pairs),
         "smooth": lambda: smooth(given.size, given.pairs),

@@ -3,7 +3,7 @@
 Prints a JSON line a case: the ratio of the times, and how far values and derivatives are apart. Both sides are timed in
 one process, on the same inputs and the same torch, in interleaved pairs (pairs.py).
 
-Usage: python benchmarks/peer_cases.py PEER [--size N] [--pairs N] [--threads N]
+Usage: python benchmarks/peer_cases.py PEER [--size N] [--pairs N]
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ def _apart(a: Tensor, b: Tensor) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("peer", choices=PEERS)
-    for name, default in {"size": 1_000_000, "pairs": 25, "threads": 1}.items():
+    for name, default in {"size": 1_000_000, "pairs": 25}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     given = parser.parse_args()
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     for case in cases(given.peer, given.size):
         try:

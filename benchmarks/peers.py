@@ -5,7 +5,7 @@ timed there in one process (peer_cases.py, nets.py). The largest relative differ
 the input say whether both compute the same function; a row where they do not says "differs".
 
 Usage: python benchmarks/peers.py --make FOLDER [--only snntorch,torchao]   makes the environments with pip
-       python benchmarks/peers.py FOLDER [--only ...] [--size 1000000] [--pairs 25] [--threads 1]
+       python benchmarks/peers.py FOLDER [--only ...] [--size 1000000] [--pairs 25]
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def main() -> int:
     parser.add_argument("folder", nargs="?", type=Path, help="where the environments are")
     parser.add_argument("--make", type=Path, metavar="FOLDER", help="make the environments there")
     parser.add_argument("--only", type=lambda names: names.split(","), default=list(PACKAGES), help="these peers")
-    for name, default in {"size": 1_000_000, "pairs": 25, "threads": 1}.items():
+    for name, default in {"size": 1_000_000, "pairs": 25}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     given = parser.parse_args()
     if not (given.folder or given.make):
@@ -97,8 +97,8 @@ def main() -> int:
         for peer, error in errors.items():
             print(f"{peer}: {error or 'made'}", flush=True)
         return int(any(errors.values()))
-    options = [f"--{name}={getattr(given, name)}" for name in ("size", "pairs", "threads")]
-    print(f"times in ms; {' '.join(options)}\n\n{PEER_HEADER}", flush=True)
+    options = [f"--{name}={getattr(given, name)}" for name in ("size", "pairs")]
+    print(f"times in ms, one thread; {' '.join(options)}\n\n{PEER_HEADER}", flush=True)
     for peer in given.only:
         for line in measured(peer, _python(given.folder / peer), options):
             print(row(peer, line), flush=True)

@@ -18,7 +18,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS, WARM = 600, 20
-OVERRIDES = ("component=quantized_activation", "strategy=ste", f"max_steps={WARM + STEPS + 1}", "eval_every=100000")
 
 
 def main() -> None:
@@ -41,26 +40,26 @@ def _process(side: str) -> Callable[[], float]:
 
 
 def ours() -> float:
-    """Milliseconds from the begin of a step of train.py to the begin of the next, all default logging between them."""
+    """Milliseconds from the start of a step of train.py to the start of the next, all default logging between them."""
     sys.path.insert(0, str(ROOT))
     from experiments.training.trainer import Trainer
 
-    begins: list[float] = []
+    starts: list[float] = []
     advance = Trainer.advance
 
     def timed(trainer: Trainer):
-        begins.append(time.perf_counter())
+        starts.append(time.perf_counter())
         return advance(trainer)
 
     Trainer.advance = timed
     with tempfile.TemporaryDirectory() as folder:
-        sys.argv = ["train.py", *OVERRIDES, f"hydra.run.dir={folder}/run"]
+        sys.argv = ["train.py", f"max_steps={WARM + STEPS + 1}", "eval_every=100000", f"hydra.run.dir={folder}/run"]
         try:
             runpy.run_path(str(ROOT / "train.py"), run_name="__main__")
         except SystemExit as end:
             if end.code:
                 raise
-    return (begins[WARM + STEPS] - begins[WARM]) / STEPS * 1e3
+    return (starts[WARM + STEPS] - starts[WARM]) / STEPS * 1e3
 
 
 def bare() -> float:
