@@ -12,10 +12,10 @@ Usage: python benchmarks/ops.py [--size 1000000] [--side 256] [--pairs 25] [--pa
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import sys
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -79,19 +79,19 @@ def straight_through(stem: str) -> Function:
     return partial(StraightThrough(), ops()[stem]())
 
 
-def ste(size: int, pairs: int) -> Iterator[Ratio]:
-    x = numbers(size)
+def ste(given: Namespace) -> Iterator[Ratio]:
+    x = numbers(given.size)
     for stem in PEERS:
         ours, peer = milliseconds(straight_through(stem), x), milliseconds(minimal(stem), x)
-        yield compare(f"`ste` on {stem} / minimal `autograd.Function`", ours, peer, 1.5, pairs)
+        yield compare(f"`ste` on {stem} / minimal `autograd.Function`", ours, peer, 1.5, given.pairs)
 
 
-def smooth(size: int, pairs: int) -> Iterator[Ratio]:
-    x = numbers(size)
+def smooth(given: Namespace) -> Iterator[Ratio]:
+    x = numbers(given.size)
     for stem, cls in ops().items():
         if cls.elementwise and cls().declares("smooth"):
             ours = milliseconds(_smooth_of_first(cls(), x), x)
-            yield compare(f"`smooth` on {stem} / `tanh`", ours, milliseconds(torch.tanh, x), 12.0, pairs)
+            yield compare(f"`smooth` on {stem} / `tanh`", ours, milliseconds(torch.tanh, x), 12.0, given.pairs)
 
 
 def _smooth_of_first(op: Op, x: Tensor) -> Function:
@@ -110,31 +110,31 @@ def soft_sorts() -> Iterator[tuple[str, Op, str | None]]:
             yield stem, cls(), "neural_sort"
 
 
-def sorts(side: int, pairs: int) -> Iterator[Ratio]:
+def sorts(given: Namespace) -> Iterator[Ratio]:
+    side = given.side
     softmax = milliseconds(partial(torch.softmax, dim=-1), numbers(side, side, side))
     for stem, op, form in soft_sorts():
         ours = milliseconds(partial(Smooth(form=form, temperature=0.5), op), numbers(side, side))
         name = f"`smooth` on {stem}, {form or 'soft_sort'} / softmax {side} x {side} x {side}"
-        yield compare(name, ours, softmax, 1.5, pairs)
+        yield compare(name, ours, softmax, 1.5, given.pairs)
 
 
-def memory() -> Iterator[str]:
-    """The cells of one row an op: the growth is exact, so it takes no pairs."""
+def memory(given: Namespace) -> Iterator[Ratio]:
+    """The growth is exact, so its interval is empty."""
     for stem, op, form in soft_sorts():
         if stem in ("sort", "rank") and form != "neural_sort":
             function = partial(Smooth(form=form, temperature=0.5), op)
             long, short = (bytes_used(function, numbers(n)) for n in (LONG, SHORT))
-            holds = "yes" if long < 2 * short else "**no**"
             name = f"`smooth` on {stem}: bytes over those of the row, n = {LONG} / n = {SHORT}"
-            yield f"| {name} | {long:.3g} | {short:.3g} | {long / short:.2f} | 2 | {holds} |"
+            yield Ratio(name, long, short, *[long / short] * 3, 2.0, given.pairs)
 
 
-def calls(pairs: int) -> Iterator[Ratio]:
+def calls(given: Namespace) -> Iterator[Ratio]:
     x = numbers(64, 64)
     ours = milliseconds(HardLayer(Round(), StraightThrough()), x, CALLS)
     peer = milliseconds(minimal("round"), x, CALLS)
     name = "`HardLayer(Round(), StraightThrough())`, 64 x 64 / minimal `autograd.Function`"
-    yield compare(name, ours, peer, 1.5, pairs)
+    yield compare(name, ours, peer, 1.5, given.pairs)
     small = numbers(8, 8)
 
     def plain() -> float:
@@ -147,29 +147,27 @@ def calls(pairs: int) -> Iterator[Ratio]:
         with through(StraightThrough()):
             return plain()
 
-    yield compare("`tanh`, 8 x 8, in `through`, which does not replace it / the call", within, plain, 2.0, pairs)
+    yield compare("`tanh`, 8 x 8, in `through`, which does not replace it / the call", within, plain, 2.0, given.pairs)
+
+
+PARTS: dict[str, Callable[[Namespace], Iterator[Ratio]]] = {
+    function.__name__: function for function in (ste, smooth, sorts, memory, calls)
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--size", type=int, default=1_000_000, help="numbers of an elementwise op")
     parser.add_argument("--side", type=int, default=256, help="n of the n x n softmax")
     parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of timings a row; 15 or more to judge a bound")
-    parser.add_argument("--part", choices=["ste", "smooth", "sorts", "memory", "calls"], help="one kind of row only")
+    parser.add_argument("--part", choices=PARTS, nargs="+", default=[*PARTS], help="some kinds of rows only")
     given = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     print(f"torch {torch.__version__}, one thread, {given.size:,} float32, times in ms\n\n{HEADER}")
-    parts: dict[str, Callable[[], Iterator[Ratio | str]]] = {
-        "ste": lambda: ste(given.size, given.pairs),
-        "smooth": lambda: smooth(given.size, given.pairs),
-        "sorts": lambda: sorts(given.side, given.pairs),
-        "memory": memory,
-        "calls": lambda: calls(given.pairs),
-    }
-    for part in [given.part] if given.part else parts:
-        for row in parts[part]():
-            print(row if isinstance(row, str) else row.row(), flush=True)
+    for part in given.part:
+        for ratio in PARTS[part](given):
+            print(ratio.row(), flush=True)
 
 
 if __name__ == "__main__":
