@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import io
 import sys
 import tempfile
@@ -40,7 +39,6 @@ def main() -> None:
     given = parser.parse_args()
     measured: list[dict[str, float]] = []
     sweep = stacked()
-    gc.freeze()  # as train.py does once all is imported
 
     def ours() -> float:
         few, many = sweep(FEW), sweep(FEW + given.jobs)

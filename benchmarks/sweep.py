@@ -15,10 +15,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import re
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,24 +63,18 @@ def main() -> None:
     pairs = given.pairs or (2 if given.quick else 15)
     print("seconds a sweep; the bound is on ours / theirs, the inverse of the ratio of throughputs\n")
     print(HEADER)
-    with tempfile.TemporaryDirectory() as cache:
-        for width in given.width:
-            for part, sweep in (QUICK if given.quick else SWEEPS).items():
-                if given.part not in (None, part):
-                    continue
-                name, bound = _words(sweep, width), 1 / sweep.bounds[width]
-                print(f"| {name}: matrix products alone | {products(sweep.size, width):.3g} | | | | |", flush=True)
-                for engine, state in (("stacked", ", eager"), ("compiled", ", cold compile cache")):
-                    once = stacked(sweep, width, cache, f"engine={engine}")()
-                    print(f"| {name}: {engine}{state}, once | {once:.3g} | | | | |", flush=True)
-                ours, theirs = stacked(sweep, width, cache), basic(sweep, width)
-                label = f"{name}: {chosen(sweep, width, cache)}, warm compile cache / basic"
-                print(compare(label, _told(ours), _told(theirs), bound, pairs).row(), flush=True)
-        if given.lightning:
-            sweep = AGAINST_LIGHTNING
-            ours = stacked(sweep, 128, cache)
-            pair = _told(ours), _told(lightning(sweep.size, given.lightning))
-            print(compare(f"{_words(sweep, 128)}: ours / Lightning", *pair, 1 / sweep.bounds[128], pairs).row())
+    for width in given.width:
+        for part, sweep in (QUICK if given.quick else SWEEPS).items():
+            if given.part not in (None, part):
+                continue
+            name, bound = _words(sweep, width), 1 / sweep.bounds[width]
+            print(f"| {name}: matrix products alone | {products(sweep.size, width):.3g} | | | | |", flush=True)
+            ours, theirs = stacked(sweep, width), basic(sweep, width)
+            print(compare(f"{name}: stacked / basic", _told(ours), _told(theirs), bound, pairs).row(), flush=True)
+    if given.lightning:
+        sweep = AGAINST_LIGHTNING
+        pair = _told(stacked(sweep, 128)), _told(lightning(sweep.size, given.lightning))
+        print(compare(f"{_words(sweep, 128)}: ours / Lightning", *pair, 1 / sweep.bounds[128], pairs).row())
 
 
 def _words(sweep: Sweep, width: int) -> str:
@@ -108,20 +99,10 @@ def command(size: Size, width: int, *more: str) -> list[str]:
     return [sys.executable, str(ROOT / "train.py"), "-m", *own, f"model.width={width}", *more]
 
 
-def chosen(sweep: Sweep, width: int, cache: str) -> str:
-    """The engine that a sweep chooses for most of its jobs, with what is compiled in the cache."""
-    line = command(sweep.size, width, "hydra/launcher=stacked", "dry_run=true")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": cache}
-    with tempfile.TemporaryDirectory() as folder:
-        said = subprocess.run(line, cwd=folder, env=environment, capture_output=True)
-    return re.findall(r"engine (\w+) for", said.stdout.decode())[0]
-
-
-def stacked(sweep: Sweep, width: int, cache: str, *more: str) -> Callable[[], float]:
-    """Seconds of our command with the stacked launcher; the cache holds what it compiles."""
-    line = command(sweep.size, width, "hydra/launcher=stacked", *more)
-    environment = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": cache, "TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor"}
-    return lambda: seconds(line, environment, lambda _, took: took)
+def stacked(sweep: Sweep, width: int) -> Callable[[], float]:
+    """Seconds of our command with the stacked launcher."""
+    line = command(sweep.size, width, "hydra/launcher=stacked")
+    return lambda: seconds(line, {"PYTHONPATH": str(ROOT)}, lambda _, took: took)
 
 
 def basic(sweep: Sweep, width: int) -> Callable[[], float]:

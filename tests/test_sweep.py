@@ -199,7 +199,7 @@ def test_the_page_on_sweeps_is_true(tmp_path):
     first = re.search(r"```bash\npython train.py (.*)\n", page)[1]
     answer = command(*shlex.split(first), "dry_run=true", cwd=tmp_path)
     assert "32 of 32 jobs to run" in answer.out
-    said = re.search(r"less what changes no number of it: (.*)\. Two", page)[1]
+    said = re.search(r"excluding keys that do not affect its results: (.*)\. Two", page)[1]
     assert set(re.findall(r"`(.*?)`", said)) == set(NOT_HASHED)
     assert not (tmp_path / "runs").exists()
 

@@ -15,7 +15,6 @@ from omegaconf import DictConfig, OmegaConf
 
 from experiments.config.choices import QUESTION, ConfigError, choose
 from experiments.config.folder_names import register_resolvers, typed_keys
-from experiments.config.keys import group_keys
 from experiments.config.values import without_effect
 from experiments.oracles.presets import ask
 from experiments.stacked.run import run_group
@@ -25,6 +24,7 @@ from experiments.sweep.ending import JobFailed, objective, refuse_dry_run, value
 from experiments.sweep.manifest import record
 from experiments.sweep.plan import REFUSED, Job, make_job, with_state
 from experiments.sweep.preview import preview_one
+from experiments.sweep.requests import make_request
 from experiments.sweep.unit_files import read_unit, unit_file
 from experiments.terminal.console import shown, table
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
@@ -75,7 +75,7 @@ class Task:
         remove_empty(folder, self.since)
 
     def _single(self, config: DictConfig) -> float | None:
-        request = self.request(config, quiet=False)
+        request = make_request(self, config, quiet=False)
         _note_unread(lambda key: key in OF_SWEEPS)
         try:
             if config.dry_run:
@@ -112,7 +112,7 @@ class Task:
 
     def _alone(self, config: DictConfig, root: Path) -> Outcome | Exception:
         try:
-            request = self.request(config, quiet=True)
+            request = make_request(self, config, quiet=True)
             if HydraConfig.get().runtime.choices["hydra/sweeper"] != "listed":  # ours records all jobs beforehand
                 record(root.absolute(), [_planned(request)])
             return run(request)
@@ -120,18 +120,6 @@ class Task:
             return error
         except Exception as error:
             return JobFailed(f"{type(error).__name__}: {error}")
-
-    def request(self, config: DictConfig, quiet: bool) -> Request:
-        """What to run and where, from a configuration that Hydra composed."""
-        hydra_config: Any = HydraConfig.get()
-        folder = Path(hydra_config.runtime.output_dir)
-        chosen = any(override.startswith("hydra.run.dir=") for override in hydra_config.overrides.hydra)
-        overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)  # as they were typed
-        own: Any = OmegaConf.to_container(config, resolve=False, enum_to_str=True)
-        hydra_part = own.pop("hydra", None) or OmegaConf.to_container(hydra_config, resolve=False, enum_to_str=True)
-        files = {"config.yaml": own, "hydra.yaml": {"hydra": hydra_part}, "overrides.yaml": overrides}
-        search = None if quiet or chosen else folder.parent
-        return Request(config, folder, search, overrides, self.typed, quiet, group_keys(self.conf), files)
 
 
 def _train_unit(requests: Sequence[Request | None]) -> dict[Path, str]:

@@ -8,30 +8,31 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, get_type_hints
 
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig
 from torch import nn
 
+from experiments.config.resolving import resolve
 from experiments.config.settings import CONDUCT, Settings
 from experiments.config.values import ConfigError as ConfigError
 from experiments.config.values import check_values, name_key, refuse_unknown
 from experiments.optimizers.optimizer import Optimizer
-from experiments.tracking.flat_config import flatten
 from surrogates import Component, Strategy
 
 GROUPS = ("component", "strategy", "model", "data", "optimizer")
-PRESETS = ("experiment", "debug", "local")
 QUESTION = "question"  # of a preset that asks the oracles instead of training
 ALLOWED = ("surrogates.", "experiments.")
 ROLES: dict[str, type] = {"component": Component, "strategy": Strategy, "model": nn.Module, "optimizer": Optimizer}
 SPECIAL = ("_target_", "_partial_")
-SUPPLIED = {"component": {"strategy"}, "model": {"input_shape", "classes", "component"}}  # given by the program
+SUPPLIED = {
+    "component": {"strategy"},
+    "model": {"input_shape", "classes", "component"},
+}  # arguments that the program gives
 # Keys that do not change the numbers of a run, and so are not in its hash.
 NOT_HASHED = (*CONDUCT, "data.root", "data.download")
 # Keys in which runs of one stack may differ.
@@ -47,7 +48,7 @@ STACKABLE = (
 
 @dataclass(frozen=True)
 class Choices:
-    """The objects that a configuration selects; `component` and `model` wait for what the program supplies.
+    """The objects that a configuration selects; `component` and `model` still lack the arguments in SUPPLIED.
 
     `plain` is the configuration itself, resolved, whole numbers made floats where floats are expected.
     """
@@ -66,8 +67,7 @@ def choose(config: DictConfig) -> Choices:
     plain = resolve(config)
     if QUESTION in plain:
         raise ConfigError("a preset that asks a question is asked once; leave -m away")
-    if plain.get("engine") == "compiled":
-        raise ConfigError("engine=compiled was removed; use engine=stacked, which trains the same runs together")
+    refuse_removed(plain)
     known = [*(field.name for field in fields(Settings)), *GROUPS]
     refuse_unknown("", plain, known)
     settings = {key: plain[key] for key in plain if key not in GROUPS}
@@ -83,29 +83,10 @@ def choose(config: DictConfig) -> Choices:
     return Choices(plain, **built)
 
 
-def resolve(config: DictConfig) -> dict[str, Any]:
-    """The configuration as plain containers, Hydra's part and the names of presets left out.
-
-    Raises ConfigError for missing values and broken references.
-    """
-    keys = [str(key) for key in config if key not in (*PRESETS, "hydra")]
-    try:
-        return {key: _resolve_key(config, key) for key in keys}
-    except OmegaConfBaseException as error:
-        where = f"{error.full_key}: " if error.full_key else ""
-        raise ConfigError(f"{where}{str(error).splitlines()[0]}") from None
-
-
-def _resolve_key(config: DictConfig, key: str) -> Any:
-    missing = [key] if OmegaConf.is_missing(config, key) else []
-    value = None if missing else config[key]
-    if OmegaConf.is_config(value):
-        unresolved: Any = OmegaConf.to_container(value, resolve=False)
-        missing = [name for name, own in flatten({key: unresolved}).items() if own == "???"]
-        value = None if missing else OmegaConf.to_container(value, resolve=True)
-    if missing:
-        raise ConfigError(f"{missing[0]} has no value; give it one on the command line: {missing[0]}=VALUE")
-    return value
+def refuse_removed(config: Mapping[Any, Any]) -> None:
+    """Raises ConfigError for the engine that compiled the step of a stack."""
+    if config.get("engine") == "compiled":
+        raise ConfigError("engine=compiled was removed; use engine=stacked, which trains the same runs together")
 
 
 def config_hash(plain: dict[str, Any], without: Iterable[str] = NOT_HASHED) -> str:

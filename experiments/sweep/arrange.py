@@ -21,9 +21,10 @@ from experiments.tracking.flat_config import flatten
 from experiments.tracking.run_status import NOT_APPLICABLE
 from experiments.training.build import build_model
 
-FIXED = 2.2e7  # multiplications and additions in the time of a step's fixed cost, 0.4 ms of one core
+FIXED = 3e7  # multiplications and additions in the time of a step's fixed cost, 0.5 ms of one core
 LARGEST = 128  # replicas a stack; each keeps three files open
 SMALLEST = 4  # replicas a stack that is split only to give every worker some
+NO_TRAINING = (REFUSED, NOT_APPLICABLE)  # jobs that do not train
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ def arrange(jobs: Sequence[Job], workers: int, stacks: list[Stack]) -> list[Unit
 
     A job in one of `stacks` stays there unless it begins anew; new stacks are added to them.
     """
-    alone = [Unit((job,), "single", job.reason) for job in jobs if not _is_runnable(job)]
-    runnable = [job for job in jobs if _is_runnable(job)]
+    alone = [Unit((job,), "single", job.reason) for job in jobs if job.state in NO_TRAINING]
+    runnable = [job for job in jobs if job.state not in NO_TRAINING]
     staying = [job for job in runnable if not job.begins_anew and job.plain["engine"] != "single"]
     resumed = _interrupted_stacks(staying, stacks)
     placed = {job.number for unit in resumed for job in unit.jobs}
@@ -72,10 +73,6 @@ def describe(units: Sequence[Unit]) -> list[str]:
         size = f"{'' if len(sizes) == 1 else 'up to '}{max(sizes)}"
         lines.append(f"{runs} alone: {reason}" if engine == "single" else f"{runs} as {stacks} of {size} ({reason})")
     return lines
-
-
-def _is_runnable(job: Job) -> bool:
-    return job.state not in (REFUSED, NOT_APPLICABLE)
 
 
 def _interrupted_stacks(jobs: Sequence[Job], stacks: Sequence[Stack]) -> list[Unit]:

@@ -9,6 +9,7 @@ from typing import Any
 from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf
 
+from experiments.config.choices import refuse_removed
 from experiments.config.folder_names import typed_keys
 from experiments.config.values import without_effect
 from experiments.sweep.capacity import fit_workers, launcher_name
@@ -33,6 +34,7 @@ from experiments.training.run import record_missing
 def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
     """Runs the missing jobs of a sweep, or with `dry_run` only lists them; sets the task's exit code."""
     config = sweeper.config
+    refuse_removed(config)
     root = Path(str(config.hydra.sweep.dir)).absolute()
     jobs = plan(_listed_jobs(sweeper, arguments))
     due = [job for job in jobs if job.runs()]

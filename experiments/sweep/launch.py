@@ -20,6 +20,7 @@ from experiments.sweep.ending import JobFailed, NotStarted, refuse_dry_run, resu
 from experiments.sweep.manifest import read_stacks, record, update_stacks
 from experiments.sweep.plan import Job, compose_job, with_state
 from experiments.sweep.processes import WorkerDied, work
+from experiments.sweep.requests import request_of
 from experiments.tracking.run_errors import FolderError
 from experiments.training.identity import Identifier
 from experiments.training.run import Outcome, Request
@@ -105,8 +106,7 @@ def _together(launcher: Any, root: Path, unit: Unit) -> list[Ended]:
     def request(job: Job) -> Request:
         with current(job.config):
             callbacks.on_job_start(config=job.config, task_function=task)
-            asked: Request = task.request(job.config, quiet=True)
-            return asked
+        return request_of(task, job)
 
     endings = run_group([None if job is None else request(job) for job in unit.slots])
     ended = [_ended(ending) for ending in endings]

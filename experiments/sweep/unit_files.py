@@ -10,7 +10,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from experiments.config.choices import resolve
+from experiments.config.resolving import resolve
 from experiments.tracking.atomic_file import replacing
 from experiments.training.run import Request
 

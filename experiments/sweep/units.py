@@ -11,11 +11,10 @@ from omegaconf import DictConfig
 from experiments.sweep.arrange import arrange
 from experiments.sweep.capacity import launcher_name
 from experiments.sweep.command_folder import unit_folder
-from experiments.sweep.compose import current
 from experiments.sweep.manifest import update_stacks
 from experiments.sweep.plan import Job
+from experiments.sweep.requests import request_of
 from experiments.sweep.unit_files import unit_file, write_unit
-from experiments.training.run import Request
 
 
 def launches_units(config: DictConfig) -> bool:
@@ -30,12 +29,6 @@ def write_units(task: Any, root: Path, jobs: Sequence[Job], workers: int) -> lis
     task.units = unit_folder(root, task.name)
     for unit in units:
         if unit.engine == "stacked":
-            requests = [None if job is None else _request(task, job) for job in unit.slots]
+            requests = [None if job is None else request_of(task, job) for job in unit.slots]
             write_unit(unit_file(task.units, str(unit.jobs[0].folder)), requests)
     return [unit.jobs[0] for unit in units]
-
-
-def _request(task: Any, job: Job) -> Request:
-    with current(job.config):
-        request: Request = task.request(job.config, quiet=True)
-    return request
