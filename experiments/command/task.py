@@ -13,7 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.config.choices import QUESTION, ConfigError, choose
+from experiments.config.choices import QUESTION, ConfigError, choose, refuse_removed
 from experiments.config.folder_names import register_resolvers, typed_keys
 from experiments.config.values import without_effect
 from experiments.oracles.presets import ask
@@ -76,8 +76,9 @@ class Task:
 
     def _single(self, config: DictConfig) -> float | None:
         request = make_request(self, config, quiet=False)
-        _note_unread(lambda key: key in OF_SWEEPS)
         try:
+            refuse_removed(config)
+            _note_unread(lambda key: key in OF_SWEEPS)
             if config.dry_run:
                 print(_preview(request))
                 remove_empty(request.folder, self.since)

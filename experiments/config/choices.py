@@ -29,10 +29,8 @@ QUESTION = "question"  # of a preset that asks the oracles instead of training
 ALLOWED = ("surrogates.", "experiments.")
 ROLES: dict[str, type] = {"component": Component, "strategy": Strategy, "model": nn.Module, "optimizer": Optimizer}
 SPECIAL = ("_target_", "_partial_")
-SUPPLIED = {
-    "component": {"strategy"},
-    "model": {"input_shape", "classes", "component"},
-}  # arguments that the program gives
+# Arguments that the program gives.
+SUPPLIED = {"component": {"strategy"}, "model": {"input_shape", "classes", "component"}}
 # Keys that do not change the numbers of a run, and so are not in its hash.
 NOT_HASHED = (*CONDUCT, "data.root", "data.download")
 # Keys in which runs of one stack may differ.
