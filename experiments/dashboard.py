@@ -17,19 +17,19 @@ from experiments.compare.report import make
 from experiments.terminal.console import shown
 from experiments.terminal.output import lasting_output
 
-HOST = "127.0.0.1"  # only this machine may look
+HOST = "127.0.0.1"  # reachable from this machine only
 VIEW = "#custom_scalars&regexInput=%5Emean"  # the charts of mean and band, without the runs of single seeds
 
 
 @lasting_output()
 def main(arguments: list[str] | None = None) -> int:
-    """Writes the aggregate runs and serves them until stopped; 0 if all is well, 2 for no runs or a taken port."""
+    """Writes the aggregate runs and serves them until stopped; 0 if all is well, 2 for no runs or a port in use."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments.dashboard", description="TensorBoard on mean and band."
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUNS", help="run folders, or folders that hold them")
-    parser.add_argument("--port", type=int, default=6006, help="0 takes any that is free; default %(default)s")
-    parser.add_argument("--logdir", type=Path, help="where to keep what TensorBoard reads; default: nowhere")
+    parser.add_argument("--port", type=int, default=6006, help="0 takes a free one; default %(default)s")
+    parser.add_argument("--logdir", type=Path, help="where to keep the files that TensorBoard reads; default: nowhere")
     given = parser.parse_args(arguments)
     try:
         with tempfile.TemporaryDirectory(prefix="hardgrad-") as scratch:
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def flags(folder: Path, port: int) -> list[str]:
-    """What TensorBoard is told: loopback only, read once, no curve thinned out."""
+    """TensorBoard's arguments: loopback only, read once, every point of a curve."""
     told = ["--logdir", str(folder), "--host", HOST, "--port", str(port), "--reload_interval", "0"]
     return [*told, "--samples_per_plugin", "scalars=10000,images=100"]
 

@@ -1,4 +1,4 @@
-"""Hydra's sweeper here: the same as its basic one, with listed points, and all jobs known before the first one runs."""
+"""Our sweeper: Hydra's basic one with listed points, and all jobs known before the first one runs."""
 
 # No `from __future__ import annotations`: Hydra runs this before it is in sys.modules, where dataclasses would look.
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 @dataclass
 class ListedSweeperConf:
-    """`params`: values to multiply; `points`: keys set together; `leave_out`: combinations that are no jobs."""
+    """`params`: values to multiply; `points`: keys set together; `leave_out`: combinations to skip."""
 
     _target_: str = "hydra_plugins.listed_sweeper.ListedSweeper"
     params: dict[str, Any] | None = None
@@ -26,10 +26,7 @@ ConfigStore.instance().store(group="hydra/sweeper", name="listed", node=ListedSw
 
 
 class ListedSweeper(Sweeper):
-    """Hands what the command line asks for to `experiments.sweep`; imports no torch before.
-
-    `composer` composes the jobs.
-    """
+    """Hands the sweep to `experiments.sweep`; imports no torch before."""
 
     def __init__(
         self,
@@ -41,16 +38,7 @@ class ListedSweeper(Sweeper):
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keeps what the jobs need."""
-        from experiments.sweep.compose import Composer
-
         self.hydra_context, self.task_function, self.config = hydra_context, task_function, config
-        self.composer: Any = Composer(hydra_context.config_loader, config)
-
-    def listed(self, arguments: Sequence[str]) -> list[list[str]]:
-        """The overrides of every job that the command line asks for."""
-        from experiments.sweep.listing import job_overrides, plain_list
-
-        return job_overrides(arguments, self.params, plain_list(self.points, "points"))
 
     def sweep(self, arguments: list[str]) -> Any:
         """Runs the sweep."""
@@ -58,13 +46,13 @@ class ListedSweeper(Sweeper):
 
         return conduct(self, arguments)
 
-    def new_launcher(self) -> Any:
-        """The configured launcher, as the configuration now has it."""
+    def new_launcher(self, jobs: Sequence[Any]) -> Any:
+        """The configured launcher; ours gets the composed jobs too."""
         assert self.hydra_context is not None
         assert self.config is not None
         launcher: Any = Plugins.instance().instantiate_launcher(
             hydra_context=self.hydra_context, task_function=self.task_function, config=self.config
         )
-        if hasattr(launcher, "composer"):
-            launcher.composer = self.composer
+        if hasattr(launcher, "jobs"):
+            launcher.jobs = jobs
         return launcher

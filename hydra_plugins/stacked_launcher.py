@@ -1,4 +1,4 @@
-"""Hydra's launcher here: jobs that differ only in numbers train as one stacked model, all others one by one."""
+"""Our launcher: jobs that differ only in numbers train as one stacked model, all others one by one."""
 
 # No `from __future__ import annotations`: Hydra runs this before it is in sys.modules, where dataclasses would look.
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 @dataclass
 class StackedLauncherConf:
-    """What is to be chosen (`engine`, `workers`) is among the settings of the runs."""
+    """Without options: `engine` and `workers` are settings of the runs."""
 
     _target_: str = "hydra_plugins.stacked_launcher.StackedLauncher"
 
@@ -23,19 +23,19 @@ ConfigStore.instance().store(group="hydra/launcher", name="stacked", node=Stacke
 
 
 class StackedLauncher(Launcher):
-    """Hands the jobs to `experiments.sweep.launch`; imports no torch.
+    """Hands the jobs to `experiments.sweep.launch`; imports no torch before.
 
-    `composer` is that of the sweeper, if it has one.
+    `jobs` are set by our sweeper; for another one they are composed from its overrides.
     """
 
-    composer: Any = None
+    jobs: Sequence[Any] = ()
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keeps what the jobs need."""
         self.hydra_context, self.task_function, self.config = hydra_context, task_function, config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Runs the jobs; how each ended, in their order."""
+        """Runs the jobs; gives how each ended, in their order."""
         from experiments.sweep.launch import launch
 
         return launch(self, job_overrides, initial_job_idx)

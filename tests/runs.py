@@ -63,8 +63,8 @@ def _composed(overrides: tuple[str, ...]) -> Any:
     import hydra
     from hydra.core.global_hydra import GlobalHydra
 
+    from experiments.config import VERSION_BASE
     from experiments.config.folder_names import register_resolvers
-    from experiments.config.hydra_command import VERSION_BASE
 
     read_files_once()
     register_resolvers()

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.command.errors import readable
+from experiments.config import VERSION_BASE
 from experiments.config.choices import ConfigError
 from experiments.config.folder_names import register_resolvers
-from experiments.config.hydra_command import VERSION_BASE
 from experiments.config.keys import options
 from experiments.data.dataset import DataError
 from experiments.training.identity import Identifier

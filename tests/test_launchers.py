@@ -121,7 +121,7 @@ def test_a_launcher_stopped_by_hand_leaves_what_goes_on(tmp_path, here, launcher
     os.killpg(running.pid, signal.SIGINT)
     _, err = running.communicate(timeout=120)
     assert running.returncode == 130
-    assert "stopped; the same command goes on from here" in err.splitlines()  # workers may print after it
+    assert "stopped; run the same command to resume" in err.splitlines()  # workers may print after it
     assert "FAILED" not in err
     assert set(statuses(tmp_path).values()) <= {"RUNNING", "INTERRUPTED", "DONE"}
     again = subprocess.run(line, cwd=tmp_path, env=WORKERS, capture_output=True, text=True, check=False)
@@ -175,9 +175,9 @@ def test_a_unit_crosses_as_a_file_and_is_the_same_there(tmp_path):
     one = Request(config, tmp_path / "one", None, ["seed=1"], ["train.py", "-m"], True, ("data.root",), files)
     file = unit_file(tmp_path / "units", str(one.folder))
     assert read_unit(file) is None
-    write_unit(file, [None, one], True)
-    (empty, two), compiled = read_unit(file)
-    assert (empty, compiled) == (None, True)
+    write_unit(file, [None, one])
+    empty, two = read_unit(file)
+    assert empty is None
     for name in ("folder", "search", "overrides", "argv", "quiet", "hydra_files"):
         assert getattr(two, name) == getattr(one, name)
     assert tuple(two.columns) == one.columns
@@ -188,7 +188,7 @@ def broken_off(root, name):
     """The folder that a command leaves which is broken off with one unit of two runs, `name-0` and `name-1`."""
     with contextlib.suppress(KeyboardInterrupt), at_work(root, name):
         requests = [Request(OmegaConf.create({}), root / f"{name}-{number}") for number in range(2)]
-        write_unit(unit_file(unit_folder(root, name), name), requests, False)
+        write_unit(unit_file(unit_folder(root, name), name), requests)
         raise KeyboardInterrupt
     return root / f".command-{name}"
 
@@ -246,7 +246,7 @@ def test_what_crosses_to_a_process_does_not_grow_with_the_jobs(tmp_path, monkeyp
     installed("joblib")
     sizes, launched = [], []
 
-    def launch(sweeper, jobs, errors):
+    def launch(sweeper, root, jobs, errors):
         sizes.append(len(pickle.dumps(sweeper.task_function)))
         launched.append((len(jobs), len(list(sweeper.task_function.units.iterdir()))))
         return []

@@ -87,7 +87,7 @@ def test_a_signal_stops_after_the_step_and_the_same_command_goes_on(tmp_path, mo
         stopping(patch, step, number)
         answer = command(*own, cwd=tmp_path)
     assert answer.code == 128 + number
-    assert answer.err == "stopped; the same command goes on from here\n"
+    assert answer.err == "stopped; run the same command to resume\n"
     folder = only_run(tmp_path)
     status = read(folder / "status.json")
     assert (status["status"], status["error"]) == ("INTERRUPTED", f"stopped by {number.name}")
@@ -264,7 +264,7 @@ def test_a_sweep_that_was_stopped_goes_on_with_what_is_missing(tmp_path, monkeyp
     answer = command(*arguments, cwd=tmp_path)
     assert answer.code == 0
     assert "4 jobs in" in answer.out
-    assert "3 to run, 1 of them cut off, 1 done before" in answer.out
+    assert "3 to run, 1 of them interrupted, 1 done before" in answer.out
     assert "4 DONE" in answer.out
     assert [read(path)["status"] for path in tmp_path.rglob("status.json")] == ["DONE"] * 4
 

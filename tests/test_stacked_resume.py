@@ -1,8 +1,11 @@
 """A stack that was cut off goes on with the same members in the same places, and each run is the uninterrupted one."""
 
+import dataclasses
+import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from sweep_kills import Sweep, assert_kills_change_nothing
@@ -11,8 +14,9 @@ import experiments.stacked.session
 import experiments.training.session
 from experiments.stacked.run import run_group
 from experiments.sweep.arrange import arrange
-from experiments.sweep.manifest import NAME, Stack, noting_stacks, read_stacks
-from experiments.training.identity import Identifier
+from experiments.sweep.manifest import NAME, read_stacks, update_stacks
+from experiments.sweep.plan import make_job
+from experiments.tracking.run_status import FAILED
 from experiments.training.run import Request
 from runs import command, compose, in_a_process, read, tree
 
@@ -24,11 +28,15 @@ def sweep(engine="stacked", workers=2):
     return (*shared, "hydra/launcher=stacked", f"engine={engine}", f"workers={workers}")
 
 
-def places(seeds, stacks, *overrides, workers=1, anew=()):
-    """The seeds, None for a run that is over, in the places of each stack, and the engines."""
-    own = [(f"seed={seed}", "model.width=8", "engine=stacked", *overrides) for seed in seeds]
-    units = arrange([compose(*one) for one in own], own, Identifier(), workers, stacks, anew)
-    numbers = [tuple(None if job is None else seeds[job] for job in unit.places) for unit in units]
+def places(seeds, stacks, *overrides, workers=1, failed=()):
+    """The seeds, None for a run that is over, in the slots of each stack, and the engines."""
+    jobs = []
+    for seed in seeds:
+        own = (f"seed={seed}", "model.width=8", "engine=stacked", "retry=failed", *overrides)
+        job = make_job(seed, own, Path(str(seed)), compose(*own))
+        jobs.append(dataclasses.replace(job, state=FAILED) if seed in failed else job)
+    units = arrange(jobs, workers, stacks)
+    numbers = [tuple(None if job is None else job.number for job in unit.slots) for unit in units]
     return dict(zip(numbers, (unit.engine for unit in units), strict=True))
 
 
@@ -37,34 +45,34 @@ def test_jobs_stay_in_the_stack_they_were_in():
     first, second = (0, 1, 2, 3, 4), (5, 6, 7, 8)
     assert places(range(9), stacks, workers=2) == {first: "stacked", second: "stacked"}
     noted = list(stacks)
-    assert [len(stack.members) for stack in noted] == [5, 4]
+    assert [len(stack) for stack in noted] == [5, 4]
     assert places([8, 1, 3], stacks, workers=8) == {(None, 1, None, 3, None): "stacked", (None,) * 3 + (8,): "stacked"}
     assert stacks == noted
     assert places([1, 9, 10], stacks) == {(None, 1, None, None, None): "stacked", (9, 10): "stacked"}
     assert places([1, 3], stacks, "engine=auto") == {(None, 1, None, 3, None): "stacked"}
     assert places([1, 3], stacks, "engine=single") == {(1,): "single", (3,): "single"}
     assert places([1, 3], stacks, "optimizer.lr=0.3") == {(1, 3): "stacked"}  # other runs
-    assert places([1, 3], stacks, "engine=compiled") == {(None, 1, None, 3, None): "compiled"}
-    assert places([1, 3], stacks, "engine=auto") == {(None, 1, None, 3, None): "compiled"}
 
 
 def test_jobs_made_anew_make_a_stack_of_their_own():
     """And belong to that one from then on; the others keep the one they had."""
     stacks = []
     places(range(5), stacks)
-    assert places([1, 2, 3], stacks, anew=(0, 2)) == {(None, None, 2, None, None): "stacked", (1, 3): "stacked"}
+    assert places([1, 2, 3], stacks, failed=(1, 3)) == {(None, None, 2, None, None): "stacked", (1, 3): "stacked"}
     assert places([1, 2, 3], stacks) == {(None, None, 2, None, None): "stacked", (1, 3): "stacked"}
 
 
 def test_stacks_are_noted_beside_the_jobs(tmp_path):
-    old, new = Stack("stacked", ("a", "b", "c")), Stack("compiled", ("b", "d"))
-    with noting_stacks(tmp_path) as stacks:
+    old, new = ("a", "b", "c"), ("b", "d")
+    with update_stacks(tmp_path) as stacks:
         stacks += [old, new]
     assert read_stacks(tmp_path) == [old, new]
-    with noting_stacks(tmp_path) as stacks:
+    with update_stacks(tmp_path) as stacks:
         assert stacks == [old, new]
-        stacks += [Stack("stacked", ("c", "a")), old]
-    assert read_stacks(tmp_path) == [new, old]  # nobody belongs to the third any more
+        stacks += [("c", "a"), old]
+    assert read_stacks(tmp_path) == [new, old]  # no run belongs to the third any more
+    listed = json.loads((tmp_path / NAME).read_text())["stacks"]
+    assert listed == [{"engine": "stacked", "members": list(stack)} for stack in (new, old)]
     for wrong in ("[]", "[{}]", '{"engine": "stacked", "members": []}', "3"):
         (tmp_path / NAME).write_text(f'{{"jobs": [], "stacks": [{wrong}, 1]}}')
         with pytest.raises(ValueError, match="is not the manifest of a sweep"):
@@ -120,7 +128,7 @@ def test_failed_jobs_are_made_anew_if_asked_and_no_others(tmp_path):
     assert tree(tmp_path) == before
     shown = command(*own, "retry=failed", "dry_run=true", cwd=tmp_path)
     assert shown.out.count("run anew: FAILED") == 3
-    assert "engine stacked for 3 jobs: engine=stacked" in shown.out
+    assert "3 runs train as 1 stack of 3 (engine=stacked)" in shown.out
     answer = command(*own, "retry=failed", cwd=tmp_path)
     assert answer.code == 1
     assert answer.out.splitlines()[-1] == "3 DONE, 3 FAILED"
@@ -129,7 +137,7 @@ def test_failed_jobs_are_made_anew_if_asked_and_no_others(tmp_path):
     assert {name for name in changed if name.endswith("status.json")} == {
         name for name in before if name.endswith("status.json") and b'"FAILED"' in before[name]
     }
-    assert [len(stack.members) for stack in read_stacks(tmp_path / "runs" / os.listdir(tmp_path / "runs")[0])] == [6, 3]
+    assert [len(stack) for stack in read_stacks(tmp_path / "runs" / os.listdir(tmp_path / "runs")[0])] == [6, 3]
 
 
 @pytest.mark.slow
@@ -142,7 +150,7 @@ def test_a_dry_run_shows_the_stacks_that_were_cut_off(tmp_path):
         path.write_text(path.read_text().replace('"DONE"', '"RUNNING"'))
     before = tree(tmp_path)
     shown = command(*own, "dry_run=true", cwd=tmp_path)
-    assert "engine stacked for 2 jobs: in the stack of 3 that manifest.json lists" in " ".join(shown.out.split())
+    assert "2 runs train as 1 stack of 3 (listed in manifest.json)" in " ".join(shown.out.split())
     assert (shown.out.count("  continue"), shown.out.count("skip: DONE")) == (2, 1)
     assert tree(tmp_path) == before
     assert command(*own, cwd=tmp_path).out.splitlines()[-1] == "3 DONE"
@@ -157,11 +165,11 @@ def test_cells_that_do_not_exist_are_listed_and_in_no_stack(tmp_path):
     own = ("component=binary", "strategy=ste,rewrite", "seed=0,1", *QUICK, "workers=1")
     shown = command("-m", *own, "dry_run=true", cwd=tmp_path)
     assert shown.out.count("skip: NOT_APPLICABLE") == 2
-    assert "engine stacked for 2 jobs" in shown.out
+    assert "2 runs train as 1 stack of 2" in shown.out
     answer = command("-m", *own, cwd=tmp_path)
     assert (answer.code, answer.out.splitlines()[-1]) == (0, "2 DONE, 2 NOT_APPLICABLE")
     (root,) = (tmp_path / "runs").iterdir()
-    assert [len(stack.members) for stack in read_stacks(root)] == [2]
+    assert [len(stack) for stack in read_stacks(root)] == [2]
 
 
 def die_at(folder, own, call):
@@ -229,7 +237,7 @@ def test_two_workers_stopped_by_hand_leave_what_goes_on(tmp_path, number):
     assert len(stopped.left()) == 3
     os.killpg(running.pid, number)
     out, err = running.communicate(timeout=60)
-    assert (running.returncode, err) == (128 + number, "stopped; the same command goes on from here\n")
+    assert (running.returncode, err) == (128 + number, "stopped; run the same command to resume\n")
     assert stopped.left() == []
     assert stopped.statuses() == ["INTERRUPTED"] * 10
     assert out.splitlines()[-1] == "10 INTERRUPTED"

@@ -14,7 +14,7 @@ from test_cli import ENVIRONMENT, TRAIN, failing, on_a_terminal, screen, statuse
 
 from experiments.config.choices import NOT_HASHED
 from experiments.sweep.compose import Composer
-from experiments.sweep.listing import job_overrides, left_out, plain_list
+from experiments.sweep.listing import is_left_out, job_overrides, plain_list
 from experiments.sweep.manifest import read_manifest
 from experiments.training.trainer import Trainer
 from runs import CONF, ROOT, SHORT, command, compose, read, tree
@@ -40,7 +40,7 @@ def loader():
     import hydra
     from hydra.core.global_hydra import GlobalHydra
 
-    from experiments.config.hydra_command import VERSION_BASE
+    from experiments.config import VERSION_BASE
 
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base=VERSION_BASE):
@@ -138,12 +138,12 @@ def test_a_filter_compares_options_and_values():
         OmegaConf.create(OmegaConf.to_container(config)),
         {"hydra": {"runtime": {"choices": {"strategy": "smooth", "component": "floor"}}}},
     )
-    assert left_out(config, [{"strategy": "smooth", "optimizer.lr": 0.1}])
-    assert left_out(config, [{"strategy": "ste"}, {"component": ["binary", "floor"]}])
-    assert not left_out(config, [{"strategy": "smooth", "optimizer.lr": 0.2}])
-    assert not left_out(config, [])
+    assert is_left_out(config, [{"strategy": "smooth", "optimizer.lr": 0.1}])
+    assert is_left_out(config, [{"strategy": "ste"}, {"component": ["binary", "floor"]}])
+    assert not is_left_out(config, [{"strategy": "smooth", "optimizer.lr": 0.2}])
+    assert not is_left_out(config, [])
     with pytest.raises(ConfigError, match=r"leave_out names optimizer\.rate"):
-        left_out(config, [{"optimizer.rate": 1}])
+        is_left_out(config, [{"optimizer.rate": 1}])
 
 
 def preset(tmp_path, text):
@@ -199,7 +199,7 @@ def test_the_page_on_sweeps_is_true(tmp_path):
     first = re.search(r"```bash\npython train.py (.*)\n", page)[1]
     answer = command(*shlex.split(first), "dry_run=true", cwd=tmp_path)
     assert "32 of 32 jobs to run" in answer.out
-    said = re.search(r"less what changes no number of it: (.*)\. Two", page)[1]
+    said = re.search(r"excluding keys that do not affect its results: (.*)\. Two", page)[1]
     assert set(re.findall(r"`(.*?)`", said)) == set(NOT_HASHED)
     assert not (tmp_path / "runs").exists()
 
@@ -403,7 +403,7 @@ def test_a_stopped_sweep_says_how_far_it_is_and_goes_on(tmp_path, number):
         assert running.poll() is None
     running.send_signal(number)
     out, err = running.communicate(timeout=60)
-    assert (running.returncode, err) == (128 + number, "stopped; the same command goes on from here\n")
+    assert (running.returncode, err) == (128 + number, "stopped; run the same command to resume\n")
     late = "2 DONE, 1 (INTERRUPTED|NOT_STARTED)"  # the line came once the second job was over
     assert re.fullmatch(f"1 DONE, (1 INTERRUPTED, 1|2) NOT_STARTED|{late}", out.splitlines()[-1])
     assert command(*own, cwd=tmp_path).out.splitlines()[-1] == "3 DONE"

@@ -1,1 +1,1 @@
-"""The command line: Hydra's, and what Hydra calls for each job."""
+"""The command line, and the task function that Hydra calls for each job."""

@@ -1,4 +1,4 @@
-"""The command line: Hydra's, with its errors and a run's end put into words."""
+"""The command line: Hydra's, with plain messages and exit codes."""
 
 from __future__ import annotations
 
@@ -11,43 +11,41 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+import hydra
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
-from experiments.command.errors import readable, refuse_repeated_keys
-from experiments.command.task import JobFailed, Task, UserError
-from experiments.config.hydra_command import run_hydra
-from experiments.sweep.head_start import HeadStart
+from experiments.command.errors import SWEEP_FLAGS, readable, refuse_repeated_keys
+from experiments.command.task import Task
+from experiments.config import VERSION_BASE
+from experiments.sweep.ending import JobFailed
 from experiments.terminal.output import lasting_output
 from experiments.training.interruption import Interrupted
+from experiments.training.user_errors import USER_ERRORS
 
 
 @lasting_output()
-def main(conf: Path, head_start: HeadStart | None = None) -> NoReturn:
+def main(conf: Path) -> NoReturn:
     """Runs the job or the sweep that the command line asks for, and exits: 0 if all is well.
 
-    1: a run failed; 2: the command, configuration, data or folder is wrong, or the cell is empty; 130, 143: stopped by
-    a signal.
+    1: a run failed; 2: the command, configuration, data or folder is wrong, or the pair is not applicable; 130, 143:
+    stopped by a signal.
     """
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come to us instead of being printed as a trace
     task = Task(conf, list(sys.argv), uuid.uuid4().hex)
     try:
         refuse_repeated_keys(sys.argv[1:])
-        with _terminable():
-            sweeper = head_start and head_start.sweeper(task)
-            if sweeper:
-                sweeper.sweep(sweeper.config.hydra.overrides.task)
-            else:
-                run_hydra(conf, task)
+        with _sigterm_as_interrupt():
+            _run_hydra(conf, task)
         if task.refused is not None:
             raise task.refused
-    except (*UserError, HydraException, OmegaConfBaseException) as error:
+    except (*USER_ERRORS, HydraException, OmegaConfBaseException) as error:
         _exit(2, f"error: {readable(error, conf)}")
     except JobFailed as error:  # from a sweeper of others
         _exit(1, f"error: {error}")
     except KeyboardInterrupt as stopped:
         signum = int(getattr(stopped, "signum", signal.SIGINT))
-        _exit(128 + signum, "stopped; the same command goes on from here")
+        _exit(128 + signum, "stopped; run the same command to resume")
     except Exception as error:
         if task.begun:
             raise
@@ -55,9 +53,23 @@ def main(conf: Path, head_start: HeadStart | None = None) -> NoReturn:
     sys.exit(task.code)
 
 
+def _run_hydra(conf: Path, task: Task) -> None:
+    """Has Hydra do what `sys.argv` asks for.
+
+    Sweep flags are moved to the front: Hydra refuses overrides that follow a second flag.
+    """
+    typed = sys.argv
+    flags = [argument for argument in typed[1:] if argument in SWEEP_FLAGS]
+    sys.argv = [typed[0], *flags, *(argument for argument in typed[1:] if argument not in flags)]
+    try:
+        hydra.main(version_base=VERSION_BASE, config_path=str(conf), config_name="config")(task)()
+    finally:
+        sys.argv = typed
+
+
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM stops as Ctrl-C does, so that a sweep can say how far it came."""
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """SIGTERM stops a command as Ctrl-C does, so that a sweep still prints its report."""
 
     def stop(signum: int, _: Any) -> None:
         raise Interrupted(signum)

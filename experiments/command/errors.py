@@ -1,4 +1,4 @@
-"""Hydra's messages in our words: the nearest right word instead of the advice to append a misspelt key."""
+"""Hydra's messages made plain: the nearest known key or option instead of the advice to append a misspelt key."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pathlib import Path
 from hydra.errors import HydraException, OverrideParseException
 
 from experiments.config.choices import GROUPS
-from experiments.config.hydra_command import SWEEPS
 from experiments.config.keys import option_keys, options, settable_keys
 from experiments.config.values import ConfigError, suggestion
 
+SWEEP_FLAGS = ("-m", "--multirun")
+
 
 def readable(error: BaseException, conf: Path) -> str:
-    """What was wrong on the command line, where, and what would be right."""
+    """The mistake on the command line, and what would be right."""
     text = str(error).strip()
     option = re.search(r"Could not find '(\w+)/([^']+)'", text)
     if option and (conf / option[1]).is_dir():
@@ -35,8 +36,8 @@ def readable(error: BaseException, conf: Path) -> str:
 
 
 def refuse_repeated_keys(arguments: list[str]) -> None:
-    """Raises ConfigError for a key that a sweep is given twice: Hydra would drop all its values but the last ones."""
-    if not set(SWEEPS) & set(arguments):
+    """Raises ConfigError if a sweep sets a key twice: Hydra would keep only the last values."""
+    if not set(SWEEP_FLAGS) & set(arguments):
         return
     keys = [
         argument.lstrip("+").partition("=")[0]
@@ -45,7 +46,7 @@ def refuse_repeated_keys(arguments: list[str]) -> None:
     ]
     twice = [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
     if twice:
-        raise ConfigError(f"{twice[0]} is given twice, of which a sweep would only see the last; use {twice[0]}=A,B")
+        raise ConfigError(f"{twice[0]} is given twice, and a sweep would use only the last; use {twice[0]}=A,B")
 
 
 def _nearest(key: str, conf: Path) -> str:

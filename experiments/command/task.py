@@ -1,10 +1,10 @@
-"""What Hydra calls for each job, here or in another process; what it says of a sweep's job is in the job's folder."""
+"""Hydra's task function: it runs each job, in this process or another."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,39 +13,35 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.config.choices import QUESTION, ConfigError, choose
+from experiments.config.choices import QUESTION, ConfigError, choose, refuse_removed
 from experiments.config.folder_names import register_resolvers, typed_keys
-from experiments.config.keys import group_keys
 from experiments.config.values import without_effect
-from experiments.data.dataset import DataError
+from experiments.oracles.presets import ask
+from experiments.stacked.run import run_group
+from experiments.sweep.command_folder import refuse_if_stopped, stop
 from experiments.sweep.empty_folders import remove_empty
+from experiments.sweep.ending import JobFailed, objective, refuse_dry_run, value_of
+from experiments.sweep.manifest import record
+from experiments.sweep.plan import REFUSED, Job, make_job, with_state
+from experiments.sweep.preview import preview_one
+from experiments.sweep.requests import make_request
+from experiments.sweep.unit_files import read_unit, unit_file
 from experiments.terminal.console import shown, table
-from experiments.tracking.checkpoint import CheckpointError
-from experiments.tracking.run_errors import FolderError
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
-from experiments.tracking.strict_json import DamagedFile
+from experiments.training.run import Outcome, Request, run
+from experiments.training.user_errors import USER_ERRORS
 
-OF_SWEEPS = ("on_error", "workers", "engine")  # what a single run does not read
-UserError = (ConfigError, DataError, FolderError, CheckpointError, DamagedFile)
+OF_SWEEPS = ("on_error", "workers", "engine")  # keys that a single run does not read
 
-register_resolvers()  # in the processes of other launchers, which start by reading a Task
-
-
-class JobFailed(Exception):
-    """One job of a sweep failed or could not start; the message says why."""
-
-
-class NotStarted(JobFailed):
-    """Another job failed before this one began, and on_error=stop."""
+register_resolvers()  # also in the processes of other launchers, which begin by unpickling a Task
 
 
 @dataclass
 class Task:
     """Hydra's task function; can be pickled.
 
-    `name` is this command's own, for its folder in a sweep's root. `units` is the folder with the files of units, each
-    for the job that is launched for all of it. The rest is this process's: the exit code, and the error that kept a
-    single run from starting.
+    `name` is unique to the command, and names its folder in a sweep's root. `units` is the folder of unit files. The
+    other fields belong to this process: the exit code, and the error that kept a single run from starting.
     """
 
     conf: Path
@@ -54,11 +50,11 @@ class Task:
     units: Path | None = None
     code: int = 0
     refused: Exception | None = None
-    begun: bool = False  # until then whatever is raised is Hydra's, about the command
+    begun: bool = False  # until then errors are about the command line
     since: float = field(default_factory=time.time)
 
     def __call__(self, config: DictConfig) -> float | dict[Path, str] | None:
-        """Runs a job; the objective to minimise, 1 - best validation accuracy, or of a unit its jobs' errors."""
+        """Runs a job; gives its objective to minimise, or the errors of a unit's jobs."""
         self.begun = True
         if QUESTION in config:
             self._ask(config)
@@ -66,9 +62,7 @@ class Task:
         return self._job(config) if HydraConfig.get().mode == RunMode.MULTIRUN else self._single(config)
 
     def _ask(self, config: DictConfig) -> None:
-        """A preset that asks the oracles instead of training; what else was set is checked, and has no effect."""
-        from experiments.oracles.presets import ask
-
+        """Answers a preset's question with the oracles; other keys are checked, and have no effect."""
         if HydraConfig.get().mode == RunMode.MULTIRUN:
             raise JobFailed("a question is asked once: leave -m away")
         folder = Path(HydraConfig.get().runtime.output_dir)
@@ -76,24 +70,23 @@ class Task:
             choose(OmegaConf.masked_copy(config, [str(key) for key in config if key != QUESTION]))
             _note_unread(lambda key: key not in ("experiment", QUESTION, "dry_run"))
             ask(config.question, folder, config.dry_run)
-        except UserError as error:
+        except USER_ERRORS as error:
             self.refused = error
         remove_empty(folder, self.since)
 
     def _single(self, config: DictConfig) -> float | None:
-        from experiments.training.run import run
-
-        request = self.request(config, quiet=False)
-        _note_unread(lambda key: key in OF_SWEEPS)
+        request = make_request(self, config, quiet=False)
         try:
+            refuse_removed(config)
+            _note_unread(lambda key: key in OF_SWEEPS)
             if config.dry_run:
                 print(_preview(request))
                 remove_empty(request.folder, self.since)
                 return None
             outcome = run(request)
-        except UserError as error:
+        except USER_ERRORS as error:
             remove_empty(request.folder, self.since)
-            self.refused = error  # Hydra would announce it in its own words first
+            self.refused = error  # raised here, Hydra would print a message of its own first
             return None
         if outcome.status != DONE:
             print(table([(outcome.status, shown(outcome.folder)), ("", outcome.reason or "")]), file=sys.stderr)
@@ -102,122 +95,59 @@ class Task:
 
     def _job(self, config: DictConfig) -> float | dict[Path, str] | None:
         """Raises JobFailed, which any process can send to another, or ConfigError for what no job can do."""
-        from experiments.training.run import run
-
         refuse_dry_run(config)
         root = Path(HydraConfig.get().sweep.dir)
-        self.refuse_if_stopped(root)
-        unit = self._unit()
+        refuse_if_stopped(root, self.name)
+        unit = None if self.units is None else read_unit(unit_file(self.units, HydraConfig.get().runtime.output_dir))
         if unit is not None:
-            return self._together(*unit, root if config.on_error == "stop" else None)
+            errors = _train_unit(unit)
+            if errors and config.on_error == "stop":
+                stop(root, self.name)
+            return errors
         try:
-            request = self.request(config, quiet=True)
-            _add_to_manifest(request, root)
-            outcome = run(request)
-        except UserError as error:
-            reason = str(error)
+            return value_of(self._alone(config, root))
+        except JobFailed:
+            if config.on_error == "stop":
+                stop(root, self.name)
+            raise
+
+    def _alone(self, config: DictConfig, root: Path) -> Outcome | Exception:
+        try:
+            request = make_request(self, config, quiet=True)
+            if HydraConfig.get().runtime.choices["hydra/sweeper"] != "listed":  # ours records all jobs beforehand
+                record(root.absolute(), [_planned(request)])
+            return run(request)
+        except USER_ERRORS as error:
+            return error
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-        else:
-            if outcome.status in (DONE, NOT_APPLICABLE):
-                return objective(outcome.result)
-            reason = outcome.reason or outcome.status
-        if config.on_error == "stop":
-            self.stop(root)
-        raise JobFailed(reason)
+            return JobFailed(f"{type(error).__name__}: {error}")
 
-    def _unit(self) -> tuple[list[Any], bool] | None:
-        """The requests of the unit for which this job was launched, and whether to compile."""
-        if self.units is None:
-            return None
-        from experiments.sweep.unit_files import read_unit, unit_file
 
-        return read_unit(unit_file(self.units, str(HydraConfig.get().runtime.output_dir)))
-
-    def _together(self, requests: list[Any], compiled: bool, to_stop: Path | None) -> dict[Path, str]:
-        from experiments.stacked.run import run_group
-
-        errors = {}
-        present = [request for request in requests if request is not None]
-        for request, ending in zip(present, run_group(requests, compiled), strict=True):
-            if isinstance(ending, Exception):
-                errors[request.folder] = str(ending) or type(ending).__name__
-            elif ending.status not in (DONE, NOT_APPLICABLE):
-                errors[request.folder] = ending.reason or ending.status
-        if errors and to_stop is not None:
-            self.stop(to_stop)
-        return errors
-
-    def refuse_if_stopped(self, root: Path) -> None:
-        """Raises NotStarted where a job of this command in that sweep's root has failed, and on_error=stop."""
-        from experiments.sweep.command_folder import is_stopped
-
-        if is_stopped(root, self.name):
-            raise NotStarted("on_error=stop, and another job failed")
-
-    def stop(self, root: Path) -> None:
-        """Has this command start no further job."""
-        from experiments.sweep.command_folder import stop
-
-        stop(root, self.name)
-
-    def request(self, config: DictConfig, quiet: bool) -> Any:
-        """What a job that Hydra has configured asks for."""
-        from experiments.training.run import Request
-
-        hydra_config: Any = HydraConfig.get()
-        folder = Path(hydra_config.runtime.output_dir)
-        chosen = any(override.startswith("hydra.run.dir=") for override in hydra_config.overrides.hydra)
-        overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)  # as they were typed
-        own: Any = OmegaConf.to_container(config, resolve=False, enum_to_str=True)
-        hydra_part = own.pop("hydra", None) or OmegaConf.to_container(hydra_config, resolve=False, enum_to_str=True)
-        files = {
-            "config.yaml": own,
-            "hydra.yaml": {"hydra": hydra_part},
-            "overrides.yaml": overrides,
-        }
-        search = None if quiet or chosen else folder.parent
-        return Request(config, folder, search, overrides, self.typed, quiet, group_keys(self.conf), files)
+def _train_unit(requests: Sequence[Request | None]) -> dict[Path, str]:
+    """Trains a stack; the errors of its jobs, by folder."""
+    errors = {}
+    present = [request for request in requests if request is not None]
+    for request, ending in zip(present, run_group(requests), strict=True):
+        try:
+            value_of(ending)
+        except JobFailed as error:
+            errors[request.folder] = str(error)
+    return errors
 
 
 def _note_unread(is_unread: Callable[[str], bool]) -> None:
-    """Says of what was typed that nothing reads it."""
+    """Prints a note for each typed key that has no effect."""
     hydra_config: Any = HydraConfig.get()
     for note in without_effect(filter(is_unread, typed_keys(hydra_config.overrides.task))):
         print(f"note: {note}", flush=True)
 
 
-def refuse_dry_run(config: DictConfig) -> None:
-    """Raises ConfigError where a job was launched that was to be listed only: by a sweeper of others."""
-    if config.dry_run:
-        raise ConfigError("dry_run=true lists the jobs of a sweep with hydra/sweeper=listed, the default, only")
-
-
-def _preview(request: Any) -> str:
-    from experiments.sweep.plan import REFUSED, with_state
-    from experiments.sweep.preview import preview_one
-
+def _preview(request: Request) -> str:
     job = _planned(request)
     if job.state == REFUSED:
         raise ConfigError(job.reason)
     return preview_one(with_state(job))
 
 
-def _add_to_manifest(request: Any, root: Path) -> None:
-    """For a sweep whose jobs nobody knows beforehand."""
-    from experiments.sweep.manifest import known_beforehand, record
-
-    if not known_beforehand(HydraConfig.get()):
-        record(root.absolute(), [_planned(request)])
-
-
-def _planned(request: Any) -> Any:
-    from experiments.sweep.plan import Job, identified
-    from experiments.training.identity import Identifier
-
-    return identified(Job(0, list(request.overrides), request.folder), request.config, Identifier())
-
-
-def objective(result: Any) -> float | None:
-    """1 - best validation accuracy, None for a run without a result."""
-    return None if result is None else 1.0 - float(result["best"]["accuracy/val"])
+def _planned(request: Request) -> Job:
+    return make_job(0, request.overrides, request.folder, request.config)

@@ -8,33 +8,32 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, get_type_hints
 
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig
 from torch import nn
 
+from experiments.config.resolving import resolve
 from experiments.config.settings import CONDUCT, Settings
 from experiments.config.values import ConfigError as ConfigError
-from experiments.config.values import checked, refuse_unknown, worded
+from experiments.config.values import check_values, name_key, refuse_unknown
 from experiments.optimizers.optimizer import Optimizer
-from experiments.tracking.flat_config import flatten
 from surrogates import Component, Strategy
 
 GROUPS = ("component", "strategy", "model", "data", "optimizer")
-PRESETS = ("experiment", "debug", "local")
 QUESTION = "question"  # of a preset that asks the oracles instead of training
 ALLOWED = ("surrogates.", "experiments.")
 ROLES: dict[str, type] = {"component": Component, "strategy": Strategy, "model": nn.Module, "optimizer": Optimizer}
 SPECIAL = ("_target_", "_partial_")
-SUPPLIED = {"component": {"strategy"}, "model": {"input_shape", "classes", "component"}}  # given by the program
-# What does not change the numbers of a run, and so is left out of its hash.
+# Arguments that the program gives.
+SUPPLIED = {"component": {"strategy"}, "model": {"input_shape", "classes", "component"}}
+# Keys that do not change the numbers of a run, and so are not in its hash.
 NOT_HASHED = (*CONDUCT, "data.root", "data.download")
-# What jobs that can be trained as one stacked model may differ in.
+# Keys in which runs of one stack may differ.
 STACKABLE = (
     "seed",
     "optimizer.lr",
@@ -47,7 +46,7 @@ STACKABLE = (
 
 @dataclass(frozen=True)
 class Choices:
-    """The objects that a configuration selects; `component` and `model` wait for what the program supplies.
+    """The objects that a configuration selects; `component` and `model` still lack the arguments in SUPPLIED.
 
     `plain` is the configuration itself, resolved, whole numbers made floats where floats are expected.
     """
@@ -66,48 +65,30 @@ def choose(config: DictConfig) -> Choices:
     plain = resolve(config)
     if QUESTION in plain:
         raise ConfigError("a preset that asks a question is asked once; leave -m away")
+    refuse_removed(plain)
     known = [*(field.name for field in fields(Settings)), *GROUPS]
     refuse_unknown("", plain, known)
     settings = {key: plain[key] for key in plain if key not in GROUPS}
-    plain |= checked("", settings, _signature(Settings)[1])
+    plain |= check_values("", settings, _signature(Settings)[1])
     built = {"settings": _build("", settings, lambda: Settings(**settings))}
     for group in GROUPS:
         if not isinstance(plain.get(group), dict):
             raise ConfigError(f"{group} is not chosen; choose one with {group}=NAME")
-        callee, plain[group] = _checked_group(group, plain[group])
+        callee, plain[group] = _check_group(group, plain[group])
         values = {key: value for key, value in plain[group].items() if key not in SPECIAL}
         make = partial(partial, callee) if group in SUPPLIED else callee
         built[group] = _build(group, values, partial(make, **values))
     return Choices(plain, **built)
 
 
-def resolve(config: DictConfig) -> dict[str, Any]:
-    """The configuration as plain containers, Hydra's part and the names of presets left out.
-
-    Raises ConfigError for missing values and broken references.
-    """
-    keys = [str(key) for key in config if key not in (*PRESETS, "hydra")]
-    try:
-        return {key: _resolved(config, key) for key in keys}
-    except OmegaConfBaseException as error:
-        where = f"{error.full_key}: " if error.full_key else ""
-        raise ConfigError(f"{where}{str(error).splitlines()[0]}") from None
-
-
-def _resolved(config: DictConfig, key: str) -> Any:
-    missing = [key] if OmegaConf.is_missing(config, key) else []
-    value = None if missing else config[key]
-    if OmegaConf.is_config(value):
-        unresolved: Any = OmegaConf.to_container(value, resolve=False)
-        missing = [name for name, own in flatten({key: unresolved}).items() if own == "???"]
-        value = None if missing else OmegaConf.to_container(value, resolve=True)
-    if missing:
-        raise ConfigError(f"{missing[0]} has no value; give it one on the command line: {missing[0]}=VALUE")
-    return value
+def refuse_removed(config: Mapping[Any, Any]) -> None:
+    """Raises ConfigError for the engine that compiled the step of a stack."""
+    if config.get("engine") == "compiled":
+        raise ConfigError("engine=compiled was removed; use engine=stacked, which trains the same runs together")
 
 
 def config_hash(plain: dict[str, Any], without: Iterable[str] = NOT_HASHED) -> str:
-    """A digest of a resolved configuration, less what does not change a run's numbers."""
+    """A digest of a resolved configuration, excluding keys that do not affect its results."""
     kept = json.loads(json.dumps(plain))
     for path in without:
         *parents, key = path.split(".")
@@ -119,12 +100,12 @@ def config_hash(plain: dict[str, Any], without: Iterable[str] = NOT_HASHED) -> s
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-def _checked_group(group: str, node: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """What the node's `_target_` names, and the node with its values checked against the signature of that."""
+def _check_group(group: str, node: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The class that the node's `_target_` names, and the node, its values checked against the class's signature."""
     target = node.get("_target_")
     if not isinstance(target, str) or not target.startswith(ALLOWED):
         raise ConfigError(f"{group}._target_ must name something in {' or '.join(ALLOWED)}, got {target}")
-    callee = _named(group, target)
+    callee = _target_class(group, target)
     waits = group in SUPPLIED
     if node.get("_partial_", False) is not waits:
         raise ConfigError(f"{group}._partial_ must be {'true' if waits else 'left out'}")
@@ -133,7 +114,7 @@ def _checked_group(group: str, node: dict[str, Any]) -> tuple[Any, dict[str, Any
     special = {key: value for key, value in node.items() if key in SPECIAL}
     values = {key: value for key, value in node.items() if key not in SPECIAL}
     refuse_unknown(f"{group}.", values, known)
-    return callee, special | checked(f"{group}.", values, hints)
+    return callee, special | check_values(f"{group}.", values, hints)
 
 
 @cache
@@ -143,7 +124,7 @@ def _signature(callee: Any) -> tuple[list[str], dict[str, Any]]:
     return list(inspect.signature(callee).parameters), hints
 
 
-def _named(group: str, target: str) -> Any:
+def _target_class(group: str, target: str) -> Any:
     """The class that a `_target_` names; anything but a class of the group's kind is refused, and never called."""
     module, _, name = target.rpartition(".")
     try:
@@ -163,5 +144,5 @@ def _build(group: str, keys: Iterable[str], make: Any) -> Any:
     except Exception as error:
         cause = error.__cause__ or error
         if isinstance(cause, ValueError | TypeError):
-            raise ConfigError(worded(group, keys, str(cause))) from None
+            raise ConfigError(name_key(group, keys, str(cause))) from None
         raise

@@ -23,14 +23,14 @@ def register_resolvers() -> None:
 
 
 def sweep_name(overrides: Iterable[str]) -> str:
-    """A digest of a sweep's overrides after its preset's name: the same command comes back to the same folder."""
+    """The preset's name and a digest of the overrides: the same command uses the same folder."""
     texts = sorted(override for override in overrides if override_key(override) not in CONDUCT)
     presets = [_safe(text.partition("=")[2]) for text in texts if text.startswith("experiment=")]
     return "-".join([*(presets or ["sweep"]), _digest("\n".join(texts))])
 
 
 def job_folder(overrides: Iterable[str]) -> str:
-    """preset/component/strategy/rest, of what a job overrides; a value that had to be changed brings its digest."""
+    """preset/component/strategy/rest, from a job's overrides; a value that is shortened gets a digest."""
     values = dict(override.lstrip("+").partition("=")[::2] for override in overrides)
     parts = [_safe(values.pop(group)) for group in ("experiment", "component", "strategy") if group in values]
     rest = ",".join(f"{key}={_short(value)}" for key, value in values.items() if key not in CONDUCT)
@@ -49,7 +49,7 @@ def typed_keys(overrides: ListConfig) -> set[str]:
 
 
 def _short(value: str) -> str:
-    """A float that only looks long, shortened, with a digest because another value may look the same."""
+    """A long float shortened, with a digest because another value may look the same."""
     try:
         short = f"{float(value):.6g}"
     except ValueError:

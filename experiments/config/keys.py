@@ -21,7 +21,7 @@ def options(conf: Path, group: str) -> list[str]:
 
 @cache
 def group_keys(conf: Path) -> tuple[str, ...]:
-    """The dotted keys of all options of all groups: what one run has and another lacks is still a column of both."""
+    """The dotted keys of all options of all groups: runs of different options share these columns."""
     keys: dict[str, None] = {}
     for group in GROUPS:
         for option in options(conf, group):
@@ -48,5 +48,5 @@ def option_name(node: Mapping[str, Any]) -> str:
 
 
 def settable_keys(conf: Path) -> list[str]:
-    """Everything that may stand on the left of = on the command line, but for Hydra's own keys."""
+    """Every key of the command line, except Hydra's own."""
     return [*(field.name for field in fields(Settings)), *GROUPS, "experiment", "debug", *group_keys(conf)]

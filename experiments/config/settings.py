@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-# How to go about a run or a sweep: neither its numbers nor its name depend on that.
+# How a run or a sweep is conducted: neither its numbers nor its name depend on these.
 LOOKING = ("diagnostics", "diagnostics_every")
 CONDUCT = ("resume", "retry", "overwrite", "on_error", "dry_run", "workers", "engine", *LOOKING)
 DIAGNOSTICS = ("truth", "rivals")
@@ -13,10 +13,7 @@ DIAGNOSTICS = ("truth", "rivals")
 
 @dataclass(frozen=True)
 class Settings:
-    """How long, how often, where and how exactly a run trains.
-
-    Raises ValueError for a number out of range.
-    """
+    """How long, how often, where and how exactly a run trains; raises ValueError for a number out of range."""
 
     seed: int = 0  # of initial weights, batch order and noise; 0 is as good as any
     max_steps: int = 1500  # optimizer steps
@@ -26,13 +23,13 @@ class Settings:
     threads: int = 1  # of one operation; small models are slower with more
     device: str = "cpu"  # cpu, cuda, cuda:0, ...
     precision: Literal["float32", "float64", "bfloat16", "float16"] = "float32"  # the 16-bit ones by autocast
-    resume: Literal["auto", "never"] = "auto"  # continue a cut-off run of the same configuration, or start anew
+    resume: Literal["auto", "never"] = "auto"  # continue an interrupted run of the same configuration, or start anew
     retry: Literal["none", "failed"] = "none"  # make a run that failed anew
     overwrite: bool = False  # replace a finished run in the same folder
     on_error: Literal["continue", "stop"] = "continue"  # after a job of a sweep has failed
     dry_run: bool = False  # say what would run, and run nothing
     workers: int | None = None  # processes of a sweep at a time; as many as there are cores for their threads
-    engine: Literal["auto", "single", "stacked", "compiled"] = "auto"  # other launchers stack only if told
+    engine: Literal["auto", "single", "stacked"] = "auto"  # other launchers stack only with engine=stacked
     on_nonfinite: Literal["stop", "skip", "continue"] = "stop"  # a loss, gradient or parameter that is NaN or infinite
     overfit_batches: int | None = None  # train on the first batches only, again and again
     diagnostics: str | list[str] | None = None  # truth, rivals or both: what the gradient is worth; slow

@@ -1,4 +1,4 @@
-"""Keys and values of a configuration against the names and annotations of what they are for, and the words for it."""
+"""Checks keys and values of a configuration against names and annotations."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
 
 
 def without_effect(keys: Iterable[str]) -> list[str]:
-    """What is said of keys that were set on purpose and that nothing reads."""
+    """Notes for typed keys that nothing reads."""
     return [f"{key} has no effect here and is left out" for key in sorted(keys)]
 
 
-def checked(prefix: str, values: dict[str, Any], hints: dict[str, Any]) -> dict[str, Any]:
+def check_values(prefix: str, values: dict[str, Any], hints: dict[str, Any]) -> dict[str, Any]:
     """The values, each checked against its annotation; raises ConfigError."""
-    return {key: _checked_value(f"{prefix}{key}", value, hints.get(key, Any)) for key, value in values.items()}
+    return {key: _check_value(f"{prefix}{key}", value, hints.get(key, Any)) for key, value in values.items()}
 
 
-def _checked_value(name: str, value: Any, expected: Any) -> Any:
+def _check_value(name: str, value: Any, expected: Any) -> Any:
     """The value, as a float if it is a whole number where a float is expected: lr=1 and lr=1.0 are one run."""
     try:
         if isinstance(value, bool) and not _takes(bool, expected):
@@ -66,7 +66,7 @@ def _readable(expected: Any) -> str:
     return text.replace("NoneType", "null").replace("None", "null").replace("Literal[", "one of [")
 
 
-def worded(group: str, keys: Iterable[str], message: str) -> str:
-    """A constructor's message with the dotted name of the key that it begins with."""
+def name_key(group: str, keys: Iterable[str], message: str) -> str:
+    """A constructor's message; a key that it begins with gets its dotted name."""
     first = re.match(r"\w+", message)
     return f"{group}.{message}" if group and first and first[0] in keys else message

@@ -1,8 +1,8 @@
 """Searches for the best values of some keys: `python -m experiments.search optimizer.lr=log(1e-3,1) -- strategy=ste`.
 
 Before `--` stand the keys to search, as log(LOW,HIGH), interval(LOW,HIGH), or A,B,C; after it what all trials share.
-Minimised is what a run returns, 1 - best validation accuracy; trials that are worse than the median of the others at
-the same step are pruned. The study is a file in the search's folder: the same command goes on with it.
+The search minimises 1 - best validation accuracy; trials that are worse than the median of the others at the same step
+are pruned. The study is a file in the search's folder: the same command resumes it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import hydra
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from experiments.command.task import UserError
-from experiments.config.folder_names import sweep_name
+from experiments.config import VERSION_BASE
+from experiments.config.folder_names import register_resolvers, sweep_name
 from experiments.config.values import ConfigError
 from experiments.terminal.output import lasting_output
 from experiments.training.interruption import Interrupted
+from experiments.training.user_errors import USER_ERRORS
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
-VERSION_BASE = "1.3"
 
 
 @lasting_output()
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 if there is a best trial, 1 if there is none, 2 for a command that is wrong, 130 when stopped."""
+    """0 if there is a best trial, 1 if there is none, 2 for a wrong command, 130 when stopped."""
     parser = argparse.ArgumentParser(prog="python -m experiments.search", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("space", nargs="+", metavar="KEY=SPACE", help="log(A,B), interval(A,B) or A,B,C")
     parser.add_argument("--trials", type=int, default=20, help="trials in all, those of earlier commands included")
@@ -43,14 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error.name} is missing; pip install 'hardgrad[search]'", file=sys.stderr)
         return 2
     root = options.root or Path("runs") / sweep_name([*options.space, *shared]).replace("sweep", "search", 1)
+    register_resolvers()
     try:
         with hydra.initialize_config_dir(str(CONF), version_base=VERSION_BASE):
             best = search(root, _spaces(options.space), shared, options.trials, options.sampler_seed, compose)
-    except (*UserError, HydraException) as error:
+    except (*USER_ERRORS, HydraException) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except (Interrupted, KeyboardInterrupt):
-        print("stopped; the same command goes on from here", file=sys.stderr)
+        print("stopped; run the same command to resume", file=sys.stderr)
         return 130
     print(best or "no trial was completed")
     return int(best is None)
@@ -85,5 +86,5 @@ def _spaces(texts: Sequence[str]) -> dict[str, Any]:
             else:
                 raise ValueError
         except ValueError:
-            raise ConfigError(f"{text} is no space; log(1e-3,1), interval(0,0.9) or 16,32,64 are") from None
+            raise ConfigError(f"{text} is no space; write log(1e-3,1), interval(0,0.9) or 16,32,64") from None
     return spaces

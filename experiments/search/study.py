@@ -15,15 +15,14 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-from experiments.command.task import objective
 from experiments.config.folder_names import job_folder
 from experiments.config.values import ConfigError
+from experiments.sweep.ending import objective
 from experiments.sweep.manifest import record
-from experiments.sweep.plan import REFUSED, Job, identified
+from experiments.sweep.plan import REFUSED, make_job
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE
 from experiments.tracking.strict_json import read_json
-from experiments.training.identity import Identifier
 from experiments.training.interruption import Pruned
 from experiments.training.run import Request, run
 
@@ -40,15 +39,15 @@ def search(
 ) -> str | None:
     """Brings the study in `root` to so many trials; the best one in words, None if none was completed."""
     with _study(root) as study:
-        for trial in _cut_off(study):
+        for trial in _interrupted(study):
             study.enqueue_trial(trial.params)
             study.tell(trial.number, state=TrialState.FAIL)
         while (done := _over(study)) < trials:
             study.sampler = optuna.samplers.TPESampler(seed=seed + done)  # the same proposals after any number of stops
             study.pruner = optuna.pruners.MedianPruner(n_startup_trials=4)
             trial = study.ask()
-            own = [*shared, *(f"{key}={_suggested(trial, key, space)}" for key, space in spaces.items())]
-            state, value, words = _made(root, own, trial, compose)
+            own = [*shared, *(f"{key}={_suggest(trial, key, space)}" for key, space in spaces.items())]
+            state, value, words = _run_trial(root, own, trial, compose)
             study.tell(trial, value, state=state)
             print(f"[{done + 1}/{trials}] {' '.join(own)}: {words}", flush=True)
         if not any(trial.state == TrialState.COMPLETE for trial in study.trials):
@@ -59,13 +58,13 @@ def search(
 
 @contextmanager
 def _study(root: Path) -> Iterator[optuna.Study]:
-    """The study in a folder, for this process alone; raises ConfigError while another one has it."""
+    """The study in a folder; raises ConfigError while another process has it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     root.mkdir(parents=True, exist_ok=True)
     try:
         held = FileLock(root / ".study.lock", timeout=0).acquire()
     except Timeout:
-        raise ConfigError(f"another search is at work in {root}; wait, or choose another --root") from None
+        raise ConfigError(f"another search runs in {root}; wait, or choose another --root") from None
     with held:
         yield optuna.create_study(
             storage=JournalStorage(JournalFileBackend(str(root / "study.journal"))),
@@ -74,29 +73,29 @@ def _study(root: Path) -> Iterator[optuna.Study]:
         )
 
 
-def _cut_off(study: optuna.Study) -> list[FrozenTrial]:
-    """Trials of a command that was killed; their runs go on from their checkpoints when proposed again."""
+def _interrupted(study: optuna.Study) -> list[FrozenTrial]:
+    """Trials of a killed command; proposed again, their runs resume from their checkpoints."""
     return [trial for trial in study.trials if trial.state == TrialState.RUNNING]
 
 
 def _over(study: optuna.Study) -> int:
-    """Trials that have an end; those that failed for being cut off came again, and do not count."""
+    """Trials that ended; interrupted ones were proposed again, and do not count."""
     return sum(trial.state in OVER and "made" in trial.user_attrs for trial in study.trials)
 
 
-def _suggested(trial: optuna.Trial, key: str, space: Any) -> Any:
+def _suggest(trial: optuna.Trial, key: str, space: Any) -> Any:
     if isinstance(space, list):
         return trial.suggest_categorical(key, space)
     low, high, logarithmic = space
     return trial.suggest_float(key, low, high, log=logarithmic)
 
 
-def _made(
+def _run_trial(
     root: Path, overrides: list[str], trial: optuna.Trial, compose: Callable[[Sequence[str]], DictConfig]
 ) -> tuple[TrialState, float | None, str]:
-    """Runs a trial; its state, objective, and what to say of it."""
+    """Runs a trial; gives its state, objective, and a word for the user."""
     config, folder = compose(overrides), (root / job_folder(overrides)).absolute()
-    job = identified(Job(trial.number, overrides, folder), config, Identifier())
+    job = make_job(trial.number, overrides, folder, config)
     record(root.absolute(), [job])
     if job.state == REFUSED or job.reason:
         trial.set_user_attr("made", False)
@@ -118,7 +117,7 @@ def _result(request: Request) -> tuple[Any, str]:
         outcome = run(request)
     except Pruned:
         return None, "pruned"
-    except Exception as error:  # in its folder's log too; the search goes on
+    except Exception as error:  # its folder's log has the trace; the search continues
         return None, f"{type(error).__name__}: {error}"
     return outcome.result, outcome.reason or outcome.status
 

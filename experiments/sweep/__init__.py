@@ -1,1 +1,1 @@
-"""The jobs of a sweep: listed, launched, watched, reported."""
+"""A sweep: its list of jobs, their launch, progress and report."""

@@ -1,198 +1,150 @@
-"""Which jobs train together, and by which engine: decided from their configurations, and from what is compiled.
+"""Which jobs of a sweep train together as one stack, and which alone.
 
-A sweep that is resumed keeps the engines that its manifest lists.
-
-The estimate counts a training step's fixed cost, which a stack pays once instead of once a run, and its arithmetic,
-which it does not save. Milliseconds on one core of a 2026 server, of which only the ratios matter;
-`benchmarks/engines.py` prints what they are on the machine at hand.
+A stack pays a training step's fixed cost once instead of once a run; the arithmetic stays. An interrupted stack keeps
+its members.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from omegaconf import DictConfig
 from torch import nn
 
-from experiments.config.choices import NOT_HASHED, STACKABLE, Choices, ConfigError, choose, config_hash
-from experiments.stacked.code_cache import is_warm
-from experiments.stacked.compiled import obstacle as compiled_obstacle
+from experiments.config.choices import STACKABLE, Choices
 from experiments.stacked.obstacles import obstacle
 from experiments.sweep.manifest import Stack
-from experiments.sweep.restored import Places, restored
+from experiments.sweep.plan import REFUSED, Job
 from experiments.tracking.flat_config import flatten
+from experiments.tracking.run_status import NOT_APPLICABLE
 from experiments.training.build import build_model
-from experiments.training.identity import Identifier, Identity
 
-Engine = Literal["single", "stacked", "compiled"]
-
-SINGLE, STACK = 0.42, 0.41  # milliseconds of dispatch a step
-FLOPS = 5.3e7  # multiplications and additions a millisecond
-PASSES = 1.3  # the arithmetic of a stack, whose tensors leave the cache
-ROW = 0.006  # milliseconds a replica
-COMPILED = 0.66  # a compiled step, of an eager one
-COMPILING = 20_000.0  # milliseconds, with nothing in the cache
-WORTH = 1.2  # the least gain for which to stack
-LARGEST = 128  # replicas a stack, which keep three files open each
-SMALLEST = 4  # replicas a stack that is only split to give every worker some
+FIXED = 3e7  # multiplications and additions in the time of a step's fixed cost, 0.5 ms of one core
+LARGEST = 128  # replicas a stack; each keeps three files open
+SMALLEST = 4  # replicas a stack that is split only to give every worker some
+NO_TRAINING = (REFUSED, NOT_APPLICABLE)  # jobs that do not train
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Unit:
-    """Jobs, by their numbers, that one process trains together; `reason` is for the user.
+    """Jobs that one process trains: one alone, or a stack; `reason` is for the user.
 
-    A place is None where the run that an earlier command had there is over.
+    A slot of an interrupted stack is None if the run that had it is over.
     """
 
-    places: Places
-    engine: Engine
+    slots: tuple[Job | None, ...]
+    engine: Literal["single", "stacked"]
     reason: str
-    milliseconds: float = 0.0  # an estimate
+    work: float = 0.0  # multiplications and additions, fixed costs included
 
     @property
-    def jobs(self) -> tuple[int, ...]:
-        """Those of its places."""
-        return tuple(job for job in self.places if job is not None)
-
-    @property
-    def is_stack(self) -> bool:
-        """Whether its jobs train as one model."""
-        return self.engine != "single"
+    def jobs(self) -> list[Job]:
+        """Its jobs, without empty slots."""
+        return [job for job in self.slots if job is not None]
 
 
-def arrange(
-    configs: Sequence[DictConfig],
-    overrides: Sequence[Sequence[str]],
-    identify: Identifier,
-    workers: int,
-    stacks: list[Stack],
-    anew: Collection[int] = (),
-) -> list[Unit]:
+def arrange(jobs: Sequence[Job], workers: int, stacks: list[Stack]) -> list[Unit]:
     """Units that hold every job once, the longest first.
 
-    A job that is in one of `stacks` stays there, unless it is made `anew`; what is put together is added to them.
+    A job in one of `stacks` stays there unless it begins anew; new stacks are added to them.
     """
-    identified, alone = _identified(configs, overrides, identify)
-    hashes = {job: found.config_hash for job, found in identified.items()}
-    staying = {job: digest for job, digest in hashes.items() if job not in anew and configs[job].engine != "single"}
-    kept = [_as_before(stack, places, configs, stacks) for stack, places in restored(staying, stacks).items()]
-    seated = {job for unit in kept for job in unit.jobs}
-    groups = _groups({job: found for job, found in identified.items() if job not in seated})
-    share = max(1, math.ceil(workers / max(1, len(groups))))
-    plains = {job: found.plain for job, found in identified.items()}
-    fresh = [unit for jobs in groups for unit in _units(jobs, plains, choose(configs[jobs[0]]), share)]
-    stacks += [Stack(unit.engine, tuple(map(hashes.__getitem__, unit.jobs))) for unit in fresh if unit.is_stack]
-    units = [*(Unit((job,), "single", why) for job, why in alone.items()), *kept, *fresh]
-    return sorted(units, key=lambda unit: -unit.milliseconds)
+    alone = [Unit((job,), "single", job.reason) for job in jobs if job.state in NO_TRAINING]
+    runnable = [job for job in jobs if job.state not in NO_TRAINING]
+    staying = [job for job in runnable if not job.begins_anew and job.plain["engine"] != "single"]
+    resumed = _interrupted_stacks(staying, stacks)
+    placed = {job.number for unit in resumed for job in unit.jobs}
+    groups = _groups(job for job in runnable if job.number not in placed)
+    share = math.ceil(workers / max(1, len(groups)))
+    new = [unit for group in groups for unit in _units(group, share)]
+    stacks += [tuple(str(job.config_hash) for job in unit.jobs) for unit in new if unit.engine == "stacked"]
+    return sorted([*alone, *resumed, *new], key=lambda unit: -unit.work)
 
 
-def _identified(
-    configs: Sequence[DictConfig], overrides: Sequence[Sequence[str]], identify: Identifier
-) -> tuple[dict[int, Identity], dict[int, str]]:
-    """What the jobs are, and why some are alone."""
-    identified, alone = dict[int, Identity](), dict[int, str]()
-    for job, (config, own) in enumerate(zip(configs, overrides, strict=True)):
-        try:
-            found = identify(config, own)
-        except ConfigError as error:
-            alone[job] = str(error)  # which it will say itself
-            continue
-        if found.missing:
-            alone[job] = found.missing
-        else:
-            identified[job] = found
-    return identified, alone
+def describe(units: Sequence[Unit]) -> list[str]:
+    """Which runs train as stacks and which alone, and why."""
+    lines = []
+    for engine, reason in dict.fromkeys((unit.engine, unit.reason) for unit in units):
+        same = [unit for unit in units if (unit.engine, unit.reason) == (engine, reason)]
+        count, sizes = sum(len(unit.jobs) for unit in same), {len(unit.slots) for unit in same}
+        runs = "1 run trains" if count == 1 else f"{count} runs train"
+        stacks = "1 stack" if len(same) == 1 else f"{len(same)} stacks"
+        size = f"{'' if len(sizes) == 1 else 'up to '}{max(sizes)}"
+        lines.append(f"{runs} alone: {reason}" if engine == "single" else f"{runs} as {stacks} of {size} ({reason})")
+    return lines
 
 
-def _groups(identified: Mapping[int, Identity]) -> list[list[int]]:
+def _interrupted_stacks(jobs: Sequence[Job], stacks: Sequence[Stack]) -> list[Unit]:
+    """The stacks of earlier commands with jobs that are still to end; a job belongs to the last one that lists it.
+
+    The last bits of a replica may depend on the shape of its stack, but not on the other replicas: so a run that is
+    over keeps its slot, left empty.
+    """
+    owner = {member: stack for stack in stacks for member in stack}
+    found: dict[Stack, dict[str, Job]] = {}
+    for job in jobs:
+        digest = str(job.config_hash)
+        if digest in owner:
+            found.setdefault(owner[digest], {}).setdefault(digest, job)
+    return [_stack(list(map(own.get, stack)), "listed in manifest.json") for stack, own in found.items()]
+
+
+def _groups(jobs: Iterable[Job]) -> list[list[Job]]:
     """Jobs that differ in stackable keys only."""
-    groups = dict[Any, list[int]]()
-    for job, found in identified.items():
-        flat = flatten(found.plain)
-        unset = tuple(flat.get(key) is None for key in STACKABLE)
-        groups.setdefault((config_hash(found.plain, (*NOT_HASHED, *STACKABLE)), unset), []).append(job)
+    groups: dict[Any, list[Job]] = {}
+    for job in jobs:
+        flat = flatten(job.plain)
+        groups.setdefault((job.group, *(flat.get(key) is None for key in STACKABLE)), []).append(job)
     return list(groups.values())
 
 
-def _as_before(stack: Stack, places: Places, configs: Sequence[DictConfig], stacks: list[Stack]) -> Unit:
-    """The unit of a stack that is there already; its engine is the one it had, unless another is asked for."""
-    size, first = len(places), next(job for job in places if job is not None)
-    choices = choose(configs[first])
-    engine, reason = cast(Engine, stack.engine), f"in the stack of {size} that manifest.json lists"
-    if choices.settings.engine not in ("auto", engine):
-        engine, reason = _forced(choices)
-        stacks[stacks.index(stack)] = dataclasses.replace(stack, engine=engine)
-    together = STACK + size * (PASSES * _milliseconds(choices) + ROW)
-    return Unit(places, engine, reason, _cost(choices, together, engine))
+def _units(group: Sequence[Job], share: int) -> list[Unit]:
+    """A group's jobs one by one, or in as many stacks as its share of the workers."""
+    choices = _choices(group[0])
+    reason = _reason_against(choices, len(group))
+    if reason:
+        work = _work(choices, 1)
+        return [Unit((job,), "single", reason, work) for job in group]
+    parts = max(min(share, max(1, len(group) // SMALLEST)), math.ceil(len(group) / LARGEST))
+    size = math.ceil(len(group) / parts)
+    chunks = [group[start : start + size] for start in range(0, len(group), size)]
+    return [_stack(chunk, f"engine={choices.settings.engine}") for chunk in chunks]
 
 
-def _units(jobs: list[int], plains: Mapping[int, dict[str, Any]], choices: Choices, share: int) -> list[Unit]:
-    step = _milliseconds(choices)
-    steps, forced = choices.settings.max_steps, choices.settings.engine
-    parts = _parts(len(jobs), share, forced)
-    size = math.ceil(len(jobs) / parts)
-    chunks = [tuple(jobs[start : start + size]) for start in range(0, len(jobs), size)]
-    together = STACK + size * (PASSES * step + ROW)
-    gain = size * (SINGLE + step) / together
-    engine, reason = _engine(choices, [[plains[job] for job in chunk] for chunk in chunks], gain, together)
-    if engine == "single":
-        return [Unit((job,), engine, reason, steps * (SINGLE + step)) for job in jobs]
-    cost = _cost(choices, together, engine)
-    return [Unit(chunk, engine, reason, cost) for chunk in chunks]
-
-
-def _cost(choices: Choices, together: float, engine: Engine) -> float:
-    return choices.settings.max_steps * together * (COMPILED if engine == "compiled" else 1.0)
-
-
-def _parts(count: int, share: int, forced: str) -> int:
-    for_workers = min(share, max(1, count // SMALLEST))
-    return max(for_workers, math.ceil(count / LARGEST))
-
-
-def _engine(
-    choices: Choices, chunks: Sequence[Sequence[dict[str, Any]]], gain: float, together: float
-) -> tuple[Engine, str]:
-    """The engine for stacks of these configurations, and the reason for it."""
-    settings, size = choices.settings, len(chunks[0])
-    forced = settings.engine
-    if forced == "single":
-        return "single", "engine=single"
-    if size == 1:
-        return "single", "no other job differs from it in stackable keys only"
+def _reason_against(choices: Choices, count: int) -> str | None:
+    """Why so many jobs of one group do not become a stack; None if they do."""
+    settings = choices.settings
+    if settings.engine == "single":
+        return "engine=single"
+    if count == 1:
+        return "no other run differs from it in stackable keys only"
     stopped = obstacle(choices)
     if stopped:
-        return "single", f"cannot be stacked: {stopped}"
-    if forced != "auto":
-        return _forced(choices)
-    warm = all(map(is_warm, chunks))
-    gain = gain / COMPILED if warm else gain
-    if settings.device == "cpu" and gain < WORTH:
-        return "single", f"{size} as one stack would be only about {gain:.1f} x as fast"
-    saved = settings.max_steps * together * (1 - COMPILED)
-    words = f"{size} as one stack, about {gain:.0f} x as fast as one by one"
-    if warm:
-        return "compiled", f"{words}, and compiled, which it was before"
-    if saved > COMPILING and not compiled_obstacle(build_model(choices)):
-        return "compiled", f"{words}, and compiled, since {settings.max_steps} steps repay that"
-    return "stacked", words
+        return f"cannot be stacked: {stopped}"
+    if settings.engine == "auto" and settings.device == "cpu" and _operations(choices) > FIXED:
+        return "a step is mostly arithmetic, which a stack does not save (engine=stacked stacks them nevertheless)"
+    return None
 
 
-def _forced(choices: Choices) -> tuple[Engine, str]:
-    engine = cast(Engine, choices.settings.engine)
-    against = compiled_obstacle(build_model(choices)) if engine == "compiled" else None
-    if against:
-        return "stacked", f"engine={engine}, but the step cannot be compiled: {against}"
-    return engine, f"engine={engine}"
+def _stack(slots: Sequence[Job | None], reason: str) -> Unit:
+    first = next(job for job in slots if job is not None)
+    return Unit(tuple(slots), "stacked", reason, _work(_choices(first), len(slots)))
 
 
-def _milliseconds(choices: Choices) -> float:
+def _choices(job: Job) -> Choices:
+    assert job.choices is not None
+    return job.choices
+
+
+def _work(choices: Choices, replicas: int) -> float:
+    return choices.settings.max_steps * (FIXED + replicas * _operations(choices))
+
+
+def _operations(choices: Choices) -> float:
     """The arithmetic of a training step: six operations a weight and sample, for convolutions at every position."""
     model = build_model(choices)
     weights = sum(parameter.numel() for parameter in model.parameters())
     if any(isinstance(module, nn.Conv1d | nn.Conv2d) for module in model.modules()):
         weights *= math.prod(choices.data.input_shape[1:])
-    return 6.0 * choices.settings.batch_size * weights / FLOPS
+    return 6.0 * choices.settings.batch_size * weights

@@ -19,7 +19,7 @@ def launcher_name(config: DictConfig) -> str:
 
 
 def fit_workers(config: DictConfig, threads: int, workers: int | None) -> int:
-    """Tells the configured launcher what a job needs, where it was not told; gives how many run at a time here."""
+    """Sets what a job needs in the launcher's configuration, unless it is set; gives how many run at a time here."""
     name, launcher = launcher_name(config), config.hydra.launcher
     at_a_time = workers or max(1, cores() // threads)
     with open_dict(config.hydra):
@@ -42,7 +42,7 @@ def fit_workers(config: DictConfig, threads: int, workers: int | None) -> int:
 def _fit_ray(ray: Any, threads: int, at_a_time: int) -> None:
     ray.remote.setdefault("num_cpus", threads)
     if (ray.init.get("address") or os.environ.get("RAY_ADDRESS", "local")) != "local":
-        ray.init.setdefault("object_store_memory", None)  # the plugin would set it, which a running cluster refuses
+        ray.init.setdefault("object_store_memory", None)  # a running cluster refuses the plugin's value
     else:
-        ray.init.address = "local"  # else Ray would look for a cluster, and fail where one only was
+        ray.init.address = "local"  # else Ray would look for a cluster, and fail if one has ended
         ray.init.setdefault("num_cpus", threads * at_a_time)

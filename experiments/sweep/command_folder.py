@@ -1,7 +1,7 @@
-"""What a command keeps in a sweep's root while it is at work there: a lock, the sign to stop, the files of its units.
+"""A command's own folder in a sweep's root while it runs: a lock, the sign to stop, the files of its units.
 
-A command that was killed leaves its folder behind. Jobs of it that a cluster may still start need their unit's file, so
-a later command clears the folder once all of them are over.
+A killed command leaves its folder behind, because a cluster may still start jobs that need their unit's file. A later
+command removes the folder once all of these jobs are over.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from experiments.sweep.manifest import locked
+from experiments.sweep.ending import NotStarted
+from experiments.sweep.manifest import lock_root
 from experiments.sweep.unit_files import run_folders_of
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE, FAILED, NOT_APPLICABLE, is_alive, read_status
@@ -22,31 +23,37 @@ PREFIX = ".command-"
 
 
 def is_stopped(root: Path, name: str) -> bool:
-    """Whether one of the command's jobs has failed with on_error=stop; true on whatever machine it is asked."""
+    """Whether one of the command's jobs has failed with on_error=stop, on this machine or another."""
     return _stop_sign(root, name).exists()
 
 
+def refuse_if_stopped(root: Path, name: str) -> None:
+    """Raises NotStarted if the command is stopped."""
+    if is_stopped(root, name):
+        raise NotStarted("on_error=stop, and another job failed")
+
+
 def stop(root: Path, name: str) -> None:
-    """Has the command start no further job."""
+    """Keeps the command from starting further jobs."""
     sign = _stop_sign(root, name)
-    sign.parent.mkdir(exist_ok=True)  # a sweeper of others makes none
+    sign.parent.mkdir(exist_ok=True)  # sweepers other than ours make none
     sign.touch()
 
 
 def unit_folder(root: Path, name: str) -> Path:
-    """Where the files of the command's units are."""
+    """The folder of the command's unit files."""
     return _command_folder(root, name) / "units"
 
 
 @contextmanager
 def at_work(root: Path, name: str) -> Iterator[None]:
-    """Keeps the command's folder while the block runs; in the end it goes, and those of dead commands with it.
+    """Keeps the command's folder while the block runs, then removes it and those of dead commands.
 
-    Where the block is broken off, the files of units with jobs that are not over stay.
+    If the block raises, the files of units with unfinished jobs stay.
     """
     folder = _command_folder(root, name)
     lock = FileLock(RunPaths(folder).lock, timeout=0)
-    with locked(root):
+    with lock_root(root):
         folder.mkdir()
         lock.acquire()
     try:
@@ -68,19 +75,19 @@ def _stop_sign(root: Path, name: str) -> Path:
 
 
 def _clear(root: Path) -> None:
-    with locked(root):
+    with lock_root(root):
         for folder in root.glob(f"{PREFIX}*"):
             if not _is_needed(folder):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_needed(folder: Path) -> bool:
-    """Whether its command is alive, as one of another sweeper is taken to be, which locks none, or units are left."""
+    """Whether its command may be alive (sweepers other than ours take no lock), or units are left."""
     if is_alive(folder) or not RunPaths(folder).lock.exists():
         return True
     try:
         return not all(_is_over(run) for run in run_folders_of(folder / "units"))
-    except (OSError, ValueError, KeyError, TypeError):  # damaged: what it is for cannot be told
+    except (OSError, ValueError, KeyError, TypeError):  # damaged
         return True
 
 

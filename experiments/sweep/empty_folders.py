@@ -1,4 +1,4 @@
-"""The folder that Hydra makes for a job before anybody has looked at its configuration."""
+"""Removes the empty folders of refused jobs: Hydra makes a job's folder before its configuration is checked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def remove_empty(folder: Path, since: float) -> None:
     """Removes a refused run's folder if it is empty and newer than `since`, and empty ones above it made by Hydra."""
     settings = HydraConfig.get()
     chosen = any(override.startswith("hydra.run.dir=") for override in settings.overrides.hydra)
-    top = folder.parent if chosen else Path(settings.runtime.cwd)  # the former may be somebody's own
+    top = folder.parent if chosen else Path(settings.runtime.cwd)  # the user may have made the former
     try:
         if folder.stat().st_mtime >= since:
             _remove(folder, top)

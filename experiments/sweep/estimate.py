@@ -1,4 +1,4 @@
-"""How long jobs will take, by what finished runs of the same kind took for a step."""
+"""How long jobs will take, from the time per step of finished runs of the same kind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _seconds_per_step(runs: Path) -> dict[tuple[str, ...], list[float]]:
                 continue
             plain: Any = OmegaConf.to_container(OmegaConf.load(RunPaths(folder).config))
             kinds.setdefault(_kind(plain), []).append(float(status["seconds"]) / plain["max_steps"])
-        except Exception:  # another program's folder, or a run that is just being written
+        except Exception:  # another program's folder, or a run that is being written
             continue
         read += 1
         if read == MOST_READ:

@@ -1,25 +1,27 @@
-"""Launches the jobs of a sweep: groups of them as stacks, the others one by one, on as many processes as there are."""
+"""The stacked launcher: groups of jobs train as stacks, the others one by one, in worker processes."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
+from os import getcwd
 from pathlib import Path
 from typing import Any
 
 from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
+from omegaconf import DictConfig
 
-from experiments.command.task import JobFailed, NotStarted, objective, refuse_dry_run
 from experiments.stacked.run import run_group
-from experiments.sweep.arrange import Unit, arrange
+from experiments.sweep.arrange import Unit, arrange, describe
 from experiments.sweep.capacity import cores
+from experiments.sweep.command_folder import refuse_if_stopped, stop
 from experiments.sweep.compose import Composer, current
-from experiments.sweep.composed import Job, compose
-from experiments.sweep.manifest import Stack, known_beforehand, noting_stacks, read_stacks, record
-from experiments.sweep.plan import Job as PlannedJob
-from experiments.sweep.plan import identified
+from experiments.sweep.ending import JobFailed, NotStarted, refuse_dry_run, result_of, value_of
+from experiments.sweep.manifest import read_stacks, record, update_stacks
+from experiments.sweep.plan import Job, compose_job, with_state
 from experiments.sweep.processes import WorkerDied, work
-from experiments.tracking.run_status import DONE, NOT_APPLICABLE
+from experiments.sweep.requests import request_of
+from experiments.tracking.run_errors import FolderError
 from experiments.training.identity import Identifier
 from experiments.training.run import Outcome, Request
 
@@ -27,69 +29,59 @@ Ended = tuple[Any, bool]  # what a job returned or raised, and whether it failed
 
 
 def launch(launcher: Any, job_overrides: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
-    """How every job ended, in their order; raises Interrupted once all that were running are saved."""
+    """Runs the jobs; how each ended, in their order. Raises Interrupted once all running jobs are saved."""
     refuse_dry_run(launcher.config)
     setup_globals()
-    composer = launcher.composer or Composer(launcher.hydra_context.config_loader, launcher.config)
-    jobs = compose(composer, job_overrides, first)
-    root = _root(jobs)
-    if not known_beforehand(launcher.config.hydra):
-        record(root, [_planned(job, composer.identify) for job in jobs])
-    with noting_stacks(root) as stacks:
-        units, workers = _arranged(jobs, composer.identify, stacks)
-    print("\n".join(_words(jobs, units, workers)), flush=True)
+    root = Path(str(launcher.config.hydra.sweep.dir)).absolute()
+    jobs = launcher.jobs or _compose_jobs(launcher, root, job_overrides, first)
+    workers = _workers(launcher.config, jobs)
+    with update_stacks(root) as stacks:
+        units = arrange(jobs, workers, stacks)
+    print("\n".join(_plan_in_words(units, workers)), flush=True)
 
     def run(unit: Unit) -> list[Ended]:
-        return run_unit(launcher, [None if number is None else jobs[number] for number in unit.places], unit)
+        return _together(launcher, root, unit) if unit.engine == "stacked" else [_alone(launcher, unit.jobs[0])]
 
     ended: dict[int, Ended] = {}
-    for unit, results in zip(units, work(run, units, workers), strict=True):
+    for unit, results in zip(units, work(run, units, min(workers, len(units))), strict=True):
         if isinstance(results, WorkerDied):
             results = [(results, True)] * len(unit.jobs)
-        ended.update(zip(unit.jobs, results, strict=True))
-    return [job.ended(*ended[number]) for number, job in enumerate(jobs)]
+        ended.update(zip((job.number for job in unit.jobs), results, strict=True))
+    return [_job_return(job, *ended[job.number]) for job in jobs]
 
 
-def described(composer: Composer, job_overrides: Sequence[Sequence[str]]) -> str:
-    """How `launch` would go about the jobs, in words."""
-    jobs = compose(composer, job_overrides, 0)
-    return "; ".join(_words(jobs, *_arranged(jobs, composer.identify, read_stacks(_root(jobs)) if jobs else [])))
+def preview_launch(config: DictConfig, root: Path, jobs: Sequence[Job]) -> str:
+    """How `launch` would train the jobs, in words."""
+    workers = _workers(config, jobs)
+    return "; ".join(_plan_in_words(arrange(jobs, workers, read_stacks(root)), workers))
 
 
-def _root(jobs: Sequence[Job]) -> Path:
-    return Path(str(jobs[0].config.hydra.sweep.dir)).absolute()
+def _compose_jobs(launcher: Any, root: Path, job_overrides: Sequence[Sequence[str]], first: int) -> list[Job]:
+    """For sweepers other than ours: composes the jobs and records them."""
+    composer, identify = Composer(launcher.hydra_context.config_loader, launcher.config), Identifier()
+    jobs = []
+    for number, overrides in enumerate(job_overrides, first):
+        job = compose_job(composer, overrides, number, identify)
+        with suppress(FolderError, OSError, ValueError):  # the run itself will raise it
+            job = with_state(job)
+        jobs.append(job)
+    record(root, jobs)
+    return jobs
 
 
-def _planned(job: Job, identify: Identifier) -> PlannedJob:
-    folder = Path(str(job.config.hydra.runtime.output_dir))
-    return identified(PlannedJob(0, job.overrides, folder), job.config, identify)
+def _workers(config: DictConfig, jobs: Sequence[Job]) -> int:
+    """Processes: as many as there are cores for their threads, unless `workers` is set."""
+    return int(config.workers or max(1, cores() // _threads(jobs)))
 
 
-def _arranged(jobs: Sequence[Job], identify: Identifier, stacks: list[Stack]) -> tuple[list[Unit], int]:
-    """The units, and how many processes run them: as many as there are cores for their threads, unless told."""
-    threads = max((int(job.config.threads) for job in jobs), default=1)
-    told = jobs[0].config.workers if jobs else None
-    workers = int(told or max(1, cores() // threads))
-    anew = [number for number, job in enumerate(jobs) if job.begins_anew]
-    overrides = [job.overrides for job in jobs]
-    units = arrange([job.config for job in jobs], overrides, identify, workers, stacks, anew)
-    return units, max(1, min(workers, len(units)))
+def _threads(jobs: Sequence[Job]) -> int:
+    return max((int(job.plain["threads"]) for job in jobs if job.plain), default=1)
 
 
-def _words(jobs: Sequence[Job], units: Sequence[Unit], workers: int) -> list[str]:
-    counts: Counter[tuple[str, str]] = Counter()
-    for unit in units:
-        counts[unit.engine, unit.reason] += len(unit.jobs)
-    lines = [f"engine {engine} for {count} jobs: {reason}" for (engine, reason), count in counts.items()]
-    threads = max((int(job.config.threads) for job in jobs), default=1)
-    return [*lines, f"{len(units)} units on {workers} processes, threads {threads} each"]
-
-
-def run_unit(launcher: Any, places: Sequence[Job | None], unit: Unit) -> list[Ended]:
-    """Trains the jobs in the places of a unit; never raises but Interrupted."""
-    if unit.is_stack:
-        return _together(launcher, places, unit)
-    return [_alone(launcher, job) for job in places if job is not None]
+def _plan_in_words(units: Sequence[Unit], workers: int) -> list[str]:
+    processes = max(1, min(workers, len(units)))
+    threads = _threads([job for unit in units for job in unit.jobs])
+    return [*describe(units), f"processes: {processes}, threads of each: {threads}"]
 
 
 def _alone(launcher: Any, job: Job) -> Ended:
@@ -100,36 +92,42 @@ def _alone(launcher: Any, job: Job) -> Ended:
         job_dir_key="hydra.sweep.dir",
         job_subdir_key="hydra.sweep.subdir",
     )
-    return done._return_value, done.status == JobStatus.FAILED
+    return result_of(done), done.status == JobStatus.FAILED
 
 
-def _together(launcher: Any, places: Sequence[Job | None], unit: Unit) -> list[Ended]:
+def _together(launcher: Any, root: Path, unit: Unit) -> list[Ended]:
+    """Trains a stack; never raises but Interrupted."""
     task, callbacks = launcher.task_function, launcher.hydra_context.callbacks
-    jobs = [job for job in places if job is not None]
     try:
-        task.refuse_if_stopped(_root(jobs))
+        refuse_if_stopped(root, task.name)
     except NotStarted as refused:
-        return [(refused, True)] * len(jobs)
+        return [(refused, True)] * len(unit.jobs)
 
     def request(job: Job) -> Request:
         with current(job.config):
             callbacks.on_job_start(config=job.config, task_function=task)
-            asked: Request = task.request(job.config, quiet=True)
-            return asked
+        return request_of(task, job)
 
-    requests = [None if job is None else request(job) for job in places]
-    ended = [_result(ending) for ending in run_group(requests, compiled=unit.engine == "compiled")]
-    for job, one in zip(jobs, ended, strict=True):
+    endings = run_group([None if job is None else request(job) for job in unit.slots])
+    ended = [_ended(ending) for ending in endings]
+    for job, one in zip(unit.jobs, ended, strict=True):
         with current(job.config):
-            callbacks.on_job_end(config=job.config, job_return=job.ended(*one))
-    if jobs[0].config.on_error == "stop" and any(failed for _, failed in ended):
-        task.stop(_root(jobs))
+            callbacks.on_job_end(config=job.config, job_return=_job_return(job, *one))
+    if launcher.config.on_error == "stop" and any(failed for _, failed in ended):
+        stop(root, task.name)
     return ended
 
 
-def _result(ending: Outcome | Exception) -> Ended:
-    if isinstance(ending, Exception):
-        return JobFailed(str(ending) or type(ending).__name__), True
-    if ending.status not in (DONE, NOT_APPLICABLE):
-        return JobFailed(ending.reason or ending.status), True
-    return objective(ending.result), False
+def _ended(ending: Outcome | Exception) -> Ended:
+    try:
+        return value_of(ending), False
+    except JobFailed as error:
+        return error, True
+
+
+def _job_return(job: Job, result: Any, failed: bool) -> JobReturn:
+    """What Hydra is told; the whole configuration stands for both of its parts."""
+    status = JobStatus.FAILED if failed else JobStatus.COMPLETED
+    done = JobReturn(job.overrides, job.config, job.config, getcwd(), job.config.hydra.job.name, status)
+    done.return_value = result
+    return done

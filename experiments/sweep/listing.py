@@ -1,4 +1,4 @@
-"""Which jobs a sweep has: the product of its values, times its listed points, less what is left out."""
+"""The jobs of a sweep: the product of its values, times its listed points, without the combinations left out."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def job_overrides(
     typed = OverridesParser.create().parse_overrides([*(f"{key}={value}" for key, value in params.items()), *arguments])
     values = {override.get_key_element(): _values(override) for override in typed}
     _refuse_both(values, points)
-    listed = [[_listed(key, value) for key, value in point.items()] for point in points]
+    listed = [[_expand(key, value) for key, value in point.items()] for point in points]
     together = [one for point in listed for one in product(*point)] or [()]
     return [[*chosen, *point] for point in together for chosen in product(*values.values())]
 
 
-def left_out(config: DictConfig, filters: Sequence[Mapping[str, Any]]) -> bool:
+def is_left_out(config: DictConfig, filters: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a job has all the values that one of `filters` names; a list there means any of its values.
 
     Raises ConfigError for a filter with a key that no configuration has.
@@ -61,7 +61,7 @@ def _values(override: Override) -> list[str]:
     return [f"{key}={value}" for value in override.sweep_string_iterator()]
 
 
-def _listed(key: str, value: Any) -> list[str]:
+def _expand(key: str, value: Any) -> list[str]:
     """The overrides that a point's value stands for: itself, or those that its text lists."""
     try:
         typed = OverridesParser.create().parse_override(f"{key}={value}") if isinstance(value, str) else None
@@ -78,7 +78,7 @@ def _refuse_both(values: Mapping[str, Any], points: Sequence[Mapping[str, Any]])
 
 
 def _text(value: Any) -> str:
-    """A value as it has to be typed."""
+    """A value as it is typed."""
     if isinstance(value, str):
         if re.fullmatch(r"[A-Za-z_][\w./-]*", value) and value.lower() not in ("true", "false", "null", "nan", "inf"):
             return value

@@ -1,13 +1,9 @@
-"""`manifest.json` in a sweep's root: every job that was ever planned there, so that none can get lost.
-
-And every stack: the runs that train as one model, in their order. One that was cut off goes on with the same members.
-"""
+"""`manifest.json` in a sweep's root: every job that was ever planned there, and every stack with its members."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +17,13 @@ from experiments.tracking.strict_json import DamagedFile, read_json, write_json
 NAME = "manifest.json"
 
 
-@dataclass(frozen=True)
-class Stack:
-    """Runs that train as one model: their configurations' hashes, in the order of the replicas, and the engine."""
-
-    engine: str
-    members: tuple[str, ...]
-
-
-def known_beforehand(hydra: Any) -> bool:
-    """Whether by Hydra's part of a configuration the sweeper records all jobs; those of any other do it themselves."""
-    return bool(hydra.runtime.choices["hydra/sweeper"] == "listed")
+Stack = tuple[str, ...]  # runs that train as one model: their configurations' hashes, in the order of the replicas
 
 
 def record(root: Path, jobs: Iterable[Job]) -> None:
-    """Adds jobs to the manifest, or replaces what it says of them, whole or not at all; sweeps may share a root."""
+    """Adds jobs to the manifest, or replaces their entries; sweeps may share a root."""
     entries = [entry(root, job) for job in jobs]
-    with locked(root):
+    with lock_root(root):
         known = {one["folder"]: one for one in read_manifest(root)}
         updated = known | {one["folder"]: one for one in entries}
         if updated != known:
@@ -45,16 +31,16 @@ def record(root: Path, jobs: Iterable[Job]) -> None:
 
 
 @contextmanager
-def noting_stacks(root: Path) -> Iterator[list[Stack]]:
-    """The stacks, oldest first; what the block adds is written down, and no other command looks at them meanwhile.
+def update_stacks(root: Path) -> Iterator[list[Stack]]:
+    """Gives the stacks, oldest first, and writes those that the block adds; other commands wait meanwhile.
 
-    A run belongs to the last stack that names it; a stack to which none belongs any more is left out.
+    A run belongs to the last stack that lists it; a stack without a run of its own is removed.
     """
-    with locked(root):
+    with lock_root(root):
         known = read_stacks(root)
         stacks = list(known)
         yield stacks
-        owners = set({member: stack for stack in stacks for member in stack.members}.values())
+        owners = set({member: stack for stack in stacks for member in stack}.values())
         latest = dict.fromkeys(stack for stack in reversed(stacks) if stack in owners)
         current = list(reversed(latest))
         if current != known:
@@ -62,20 +48,20 @@ def noting_stacks(root: Path) -> Iterator[list[Stack]]:
 
 
 def read_manifest(root: Path) -> list[Mapping[str, Any]]:
-    """The entries, in the order in which they were first planned; none where there is no manifest.
+    """The entries, in the order in which they were first planned; none without a manifest.
 
-    Raises DamagedFile where it is no manifest.
+    Raises DamagedFile for another file of that name.
     """
     return list(_content(root)["jobs"])
 
 
 def read_stacks(root: Path) -> list[Stack]:
-    """The stacks, oldest first; none where there is no manifest, else as `read_manifest`."""
-    return [Stack(str(one["engine"]), tuple(one["members"])) for one in _content(root)["stacks"]]
+    """The stacks, oldest first; none without a manifest."""
+    return [tuple(one["members"]) for one in _content(root)["stacks"]]
 
 
 def entry(root: Path, job: Job) -> dict[str, Any]:
-    """One job as the manifest has it; folders are relative to the root where they are inside."""
+    """A job's entry; folders inside the root are relative to it."""
     return {
         "folder": _inside(root, job.folder),
         "overrides": [override for override in job.overrides if override_key(override) not in CONDUCT],
@@ -87,7 +73,7 @@ def entry(root: Path, job: Job) -> dict[str, Any]:
 
 
 @contextmanager
-def locked(root: Path) -> Iterator[None]:
+def lock_root(root: Path) -> Iterator[None]:
     """Keeps other commands from the root's own files while the block runs."""
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(root / f".{NAME}.lock"):
@@ -105,15 +91,15 @@ def _content(root: Path) -> Mapping[str, Any]:
 
 
 def _has_stacks(content: Mapping[str, Any]) -> bool:
-    stacks = content.get("stacks", [])  # a manifest of an earlier version has none
+    stacks = content.get("stacks", [])  # earlier versions wrote none
     return isinstance(stacks, list) and all(
-        isinstance(one, dict) and isinstance(one.get("engine"), str) and isinstance(one.get("members"), list)
-        for one in stacks
+        isinstance(one, dict) and isinstance(one.get("members"), list) for one in stacks
     )
 
 
 def _write(root: Path, jobs: list[Mapping[str, Any]], stacks: Iterable[Stack]) -> None:
-    write_json(root / NAME, {"jobs": jobs, "stacks": [asdict(stack) for stack in stacks]})
+    listed = [{"engine": "stacked", "members": list(stack)} for stack in stacks]
+    write_json(root / NAME, {"jobs": jobs, "stacks": listed})
 
 
 def _inside(root: Path, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""How the jobs of a sweep ended, by what their folders say; a job without a word there is listed too."""
+"""How the jobs of a sweep ended, read from their folders."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.sweep.plan import REFUSED, Job, last_line, status_now
+from experiments.sweep.plan import REFUSED, Job, status_now
 from experiments.terminal.console import shown, table
 from experiments.tracking.run_paths import RunPaths
-from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, read_status
+from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, last_line, read_status
 
 NOT_STARTED = "NOT_STARTED"
 
 
 @dataclass(frozen=True)
-class Ended:
+class JobReport:
     """One job's end."""
 
     job: Job
@@ -25,41 +25,41 @@ class Ended:
     reason: str = ""
 
 
-def outcomes(jobs: Sequence[Job], errors: Mapping[Path, str]) -> list[Ended]:
-    """How every job stands now; `errors` is what those said by folder that could not leave it there."""
-    ended: list[Ended] = []
-    first: dict[Path, Ended] = {}
+def outcomes(jobs: Sequence[Job], errors: Mapping[Path, str]) -> list[JobReport]:
+    """How every job ended; `errors` holds, by folder, the errors that are not in a run folder."""
+    ended: list[JobReport] = []
+    first: dict[Path, JobReport] = {}
     for job in jobs:
         twin = first.get(job.same_as) if job.same_as is not None else None
-        one = _outcome(job, errors.get(job.folder)) if twin is None else Ended(job, twin.status, twin.reason)
+        one = _outcome(job, errors.get(job.folder)) if twin is None else JobReport(job, twin.status, twin.reason)
         ended.append(one)
         first.setdefault(job.folder, one)
     return ended
 
 
-def _outcome(job: Job, error: str | None) -> Ended:
+def _outcome(job: Job, error: str | None) -> JobReport:
     if job.state == REFUSED:
-        return Ended(job, FAILED, job.reason)
+        return JobReport(job, FAILED, job.reason)
     try:
         status = read_status(job.folder)
     except (OSError, ValueError) as unreadable:
-        return Ended(job, FAILED, str(unreadable))
+        return JobReport(job, FAILED, str(unreadable))
     if status is None or status["config_hash"] != job.config_hash:
-        return Ended(job, FAILED, error) if error else Ended(job, NOT_STARTED)
+        return JobReport(job, FAILED, error) if error else JobReport(job, NOT_STARTED)
     now = status_now(job.folder, status)
     last = last_line(status)
     if now == RUNNING:
-        return Ended(job, RUNNING, "another process is at it")
+        return JobReport(job, RUNNING, "another process runs it")
     if now == INTERRUPTED:
-        ended = "its process ended; the same command goes on from its checkpoint"
-        return Ended(job, INTERRUPTED, error or last or ended)
-    return Ended(job, FAILED, error) if error and now == DONE else Ended(job, now, last)
+        ended = "its process ended; the same command resumes it from its checkpoint"
+        return JobReport(job, INTERRUPTED, error or last or ended)
+    return JobReport(job, FAILED, error) if error and now == DONE else JobReport(job, now, last)
 
 
-def print_report(ended: Sequence[Ended], stopped: bool) -> int:
-    """Counts the jobs, lists those that did not end well, and gives the exit code.
+def print_report(ended: Sequence[JobReport], stopped: bool) -> int:
+    """Prints the counts and the jobs that did not end well; gives the exit code.
 
-    What is still to come is only counted where the sweep was `stopped`.
+    If the sweep was `stopped`, the jobs that are left are only counted.
     """
     statuses = [one.status for one in ended]
     for one in ended:
@@ -70,7 +70,7 @@ def print_report(ended: Sequence[Ended], stopped: bool) -> int:
     return int(any(status not in (DONE, NOT_APPLICABLE) for status in statuses))
 
 
-def _rows(ended: Ended) -> list[tuple[str, str]]:
+def _rows(ended: JobReport) -> list[tuple[str, str]]:
     rows = [(ended.status, shown(ended.job.folder))]
     if ended.status != NOT_APPLICABLE:
         rows.append(("", shlex.join(ended.job.overrides)))

@@ -1,28 +1,37 @@
-"""The jobs of a sweep as they stand before anything runs: folder, hash, and what is to be done about each."""
+"""The jobs of a sweep before anything runs: folder, hash, and what is to be done about each."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
 
-from experiments.config.choices import NOT_HASHED, STACKABLE, ConfigError, config_hash
+from experiments.config.choices import NOT_HASHED, STACKABLE, Choices, ConfigError, config_hash
+from experiments.sweep.compose import Composer
 from experiments.tracking.flat_config import differences
 from experiments.tracking.run_earlier import refuse_other_config
 from experiments.tracking.run_paths import RunPaths
-from experiments.tracking.run_status import FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, is_alive, read_status
+from experiments.tracking.run_status import (
+    FAILED,
+    INTERRUPTED,
+    NOT_APPLICABLE,
+    RUNNING,
+    is_alive,
+    last_line,
+    read_status,
+)
 from experiments.training.identity import Identifier
 
-NEW = "new"  # what a job without a run is; all others are the status that its folder has
+NEW = "new"  # no run is in the job's folder; the other states are the statuses of runs
 REFUSED = "REFUSED"  # its configuration cannot run
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One job: what it overrides, where it goes, what it is, and how far an earlier command came with it.
+    """One job: its overrides, folder and configuration, and how far an earlier command came with it.
 
     `same_as` is the folder of an earlier job with the same hash, which is the run of both; `reason` says why a job that
     is refused or not applicable cannot run.
@@ -31,13 +40,19 @@ class Job:
     number: int
     overrides: list[str]
     folder: Path
+    config: DictConfig = dataclasses.field(repr=False, compare=False)
     state: str = NEW
+    choices: Choices | None = dataclasses.field(default=None, repr=False, compare=False)
     config_hash: str | None = None
     group: str | None = None
-    plain: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
     same_as: Path | None = None
     reason: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The resolved configuration; empty for a refused job."""
+        return self.choices.plain if self.choices is not None else {}
 
     def runs(self) -> bool:
         """Whether this command has to run it."""
@@ -47,42 +62,44 @@ class Job:
 
     @property
     def begins_anew(self) -> bool:
-        """Whether a run that is in its folder makes room for it."""
+        """Whether it replaces the run in its folder."""
         return bool(self.plain["overwrite"]) or (self.state == FAILED and self.plain["retry"] == "failed")
 
 
-def plan(
-    overrides: Iterable[Sequence[str]],
-    compose: Callable[[Sequence[str]], DictConfig],
-    leave_out: Callable[[DictConfig], bool],
-    identify: Identifier,
-) -> list[Job]:
-    """All jobs; raises FolderError or ConfigError where two of them, or one and an earlier run, share a folder."""
-    jobs: list[Job] = []
-    for own in overrides:
-        config = compose(own)
-        if not leave_out(config):
-            folder = Path(str(config.hydra.runtime.output_dir))
-            jobs.append(identified(Job(len(jobs), list(own), folder), config, identify))
-    _refuse_shared_folders(jobs)
-    return [with_state(job) for job in _without_repeats(jobs)]
-
-
-def identified(job: Job, config: DictConfig, identify: Identifier) -> Job:
-    """The job with what its configuration says of it."""
+def make_job(
+    number: int, overrides: Sequence[str], folder: Path, config: DictConfig, identify: Identifier | None = None
+) -> Job:
+    """The job of a composed configuration; its folder is not looked at."""
+    job = Job(number, list(overrides), folder, config)
     try:
-        found = identify(config, job.overrides)
+        found = (identify or Identifier())(config, job.overrides)
     except ConfigError as error:
         return dataclasses.replace(job, state=REFUSED, reason=str(error))
     return dataclasses.replace(
         job,
         state=NOT_APPLICABLE if found.missing else NEW,
-        reason=found.missing or "",
+        choices=found.choices,
         config_hash=found.config_hash,
-        group=config_hash(found.plain, (*NOT_HASHED, *STACKABLE)),
-        plain=found.plain,
+        group=config_hash(found.choices.plain, (*NOT_HASHED, *STACKABLE)),
+        reason=found.missing or "",
         notes=tuple(found.notes),
     )
+
+
+def compose_job(composer: Composer, overrides: Sequence[str], number: int, identify: Identifier) -> Job:
+    """The job of these overrides."""
+    config = composer.numbered(overrides, number)
+    return make_job(number, overrides, Path(str(config.hydra.runtime.output_dir)), config, identify)
+
+
+def plan(jobs: Iterable[Job]) -> list[Job]:
+    """The jobs with the states of their folders; repeated jobs are marked.
+
+    Raises FolderError or ConfigError if two of them, or one and an earlier run, share a folder.
+    """
+    listed = list(jobs)
+    _refuse_shared_folders(listed)
+    return [with_state(job) for job in _without_repeats(listed)]
 
 
 def _refuse_shared_folders(jobs: Sequence[Job]) -> None:
@@ -109,7 +126,7 @@ def _without_repeats(jobs: Sequence[Job]) -> list[Job]:
 
 
 def with_state(job: Job) -> Job:
-    """The job with the status of its folder; raises ConfigDiffers for another configuration's run there."""
+    """The job with the status of its folder; raises ConfigDiffers if another configuration's run is there."""
     if job.state == REFUSED or job.same_as is not None:
         return job
     status = read_status(job.folder)
@@ -123,11 +140,6 @@ def with_state(job: Job) -> Job:
 
 
 def status_now(folder: Path, status: dict[str, Any]) -> str:
-    """The status of a run as it is: RUNNING with nobody at it is INTERRUPTED."""
-    cut_off = status["status"] == RUNNING and not is_alive(folder)
-    return INTERRUPTED if cut_off else str(status["status"])
-
-
-def last_line(status: dict[str, Any]) -> str:
-    """What a run's error says in the end."""
-    return str(status.get("error") or "").strip().rpartition("\n")[2].strip()
+    """A run's status; RUNNING without a live process is INTERRUPTED."""
+    interrupted = status["status"] == RUNNING and not is_alive(folder)
+    return INTERRUPTED if interrupted else str(status["status"])

@@ -1,4 +1,4 @@
-"""What `dry_run=true` shows: every job, its folder and hash, how it would run and how long; nothing is touched."""
+"""What `dry_run=true` prints: every job, its folder and hash, how it would run and how long. Nothing is written."""
 
 from __future__ import annotations
 

@@ -18,15 +18,15 @@ Result = TypeVar("Result")
 
 
 class WorkerDied(Exception):
-    """A worker process ended before it had done its part; the message says how."""
+    """A worker process ended before its unit did; the message says how."""
 
 
 def work(run: Callable[[Unit], Result], units: Sequence[Unit], workers: int) -> list[Result | WorkerDied]:
     """run(unit) for every unit, in their order; in this process if one is enough.
 
-    Forked processes take the next unit when they are done with one. A signal that stops this process is handed on,
-    and waits until they have saved; a second one is handed on too, and does not wait for their step to end. Where one
-    dies by itself its unit gives WorkerDied; the others do the rest.
+    Each forked process takes the next unit when it has finished one. A signal is passed on to them, and this process
+    waits until they have saved; at a second signal they do not finish their step. The unit of a process that dies
+    gives WorkerDied; the others do the rest.
     """
     if workers == 1 or "fork" not in multiprocessing.get_all_start_methods():
         return [run(unit) for unit in units]
@@ -34,7 +34,7 @@ def work(run: Callable[[Unit], Result], units: Sequence[Unit], workers: int) -> 
 
 
 class _Crew:
-    """Processes, and what they have sent."""
+    """Processes, and the results that they have sent."""
 
     def __init__(self, run: Callable[[Any], Any], units: Sequence[Any], workers: int) -> None:
         self.context: Any = multiprocessing.get_context("fork")
@@ -44,7 +44,7 @@ class _Crew:
         self.pipes: dict[Any, Any] = {}
 
     def _start(self) -> None:
-        """Starts all of them; signals meanwhile wait, so that none is started and forgotten."""
+        """Starts all of them; a signal waits until then, so that every started process is known."""
         with stop_signals(patient=True) as stop:
             for _ in range(self.workers):
                 receiving, sending = self.context.Pipe(duplex=False)
@@ -56,8 +56,8 @@ class _Crew:
             raise Interrupted(stop.signum)
 
     def _labour(self, sending: Any, stop: Stop) -> None:
-        """What a worker does; `stop` has noted what came before it could."""
-        os.setpgid(0, 0)  # Ctrl-C reaches the parent alone, which hands it on
+        """A worker's work; `stop` holds a signal that came before it could handle one."""
+        os.setpgid(0, 0)  # Ctrl-C reaches the parent alone, which passes it on
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, _stop)
         threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -76,7 +76,7 @@ class _Crew:
         return number if number < len(self.units) else None
 
     def results(self) -> list[Any]:
-        """Waits for all of it."""
+        """Waits for all results."""
         died = "a worker process ended early"
         try:
             self._start()
@@ -89,7 +89,7 @@ class _Crew:
         return [self.done.get(number, WorkerDied(died)) for number in range(len(self.units))]
 
     def _receive(self, pipe: Any) -> str:
-        """One result; or how a worker that had not finished died."""
+        """Keeps one result; gives how a worker died that had not finished."""
         try:
             number, result = pipe.recv()
             self.done[number] = result
@@ -97,7 +97,7 @@ class _Crew:
             process = self.pipes.pop(pipe)
             process.join()
             if process.exitcode:
-                return f"a worker process ended with code {process.exitcode}; the same command goes on"
+                return f"a worker process ended with code {process.exitcode}; run the same command to resume"
         return ""
 
     def _dismiss(self) -> None:

@@ -1,4 +1,4 @@
-"""A unit of jobs as a file, for the process on whatever machine that trains it: what is sent there stays small."""
+"""A stack as a file, for the process that trains it on any machine: the task that is sent there stays small."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from experiments.config.choices import resolve
+from experiments.config.resolving import resolve
 from experiments.tracking.atomic_file import replacing
 from experiments.training.run import Request
 
 
 def unit_file(units: Path, launched: str) -> Path:
-    """That of the unit for which the job in the folder `launched` is launched."""
+    """The file of the unit whose launched job has the folder `launched`."""
     return units / f"{hashlib.sha256(launched.encode()).hexdigest()[:16]}.json"
 
 
-def write_unit(file: Path, requests: Sequence[Request | None], compiled: bool) -> None:
-    """Writes what `run_group` is to be called with."""
-    content = {"compiled": compiled, "requests": [None if one is None else _plain(one) for one in requests]}
+def write_unit(file: Path, requests: Sequence[Request | None]) -> None:
+    """Writes the argument of `run_group`."""
+    content = {"requests": [None if one is None else _plain(one) for one in requests]}
     file.parent.mkdir(exist_ok=True)
     with replacing(file) as out:
         out.write(json.dumps(content).encode())
 
 
-def read_unit(file: Path) -> tuple[list[Request | None], bool] | None:
-    """What was written; None for a job that has no file, and so runs alone."""
+def read_unit(file: Path) -> list[Request | None] | None:
+    """The requests; None for a job without a file, which runs alone."""
     if not file.exists():
         return None
-    content = json.loads(file.read_bytes())
-    return [None if one is None else _request(one) for one in content["requests"]], bool(content["compiled"])
+    return [None if one is None else _request(one) for one in json.loads(file.read_bytes())["requests"]]
 
 
 def run_folders_of(units: Path) -> Iterator[Path]:
-    """Those of all runs whose units have files in the folder `units`."""
+    """The folders of all runs in the unit files of the folder `units`."""
     for file in units.glob("*.json"):
         requests = json.loads(file.read_bytes())["requests"]
         yield from (Path(one["folder"]) for one in requests if one is not None)
@@ -57,4 +56,6 @@ def _plain(request: Request) -> dict[str, Any]:
 
 def _request(plain: dict[str, Any]) -> Request:
     config = OmegaConf.create(plain["config"])
+    if config.get("engine") == "compiled":  # of an earlier version, which had that engine
+        config.engine = "stacked"
     return Request(**{**plain, "config": config, "folder": Path(plain["folder"])})

@@ -1,8 +1,7 @@
-"""Stacks as the unit of other launchers: one task of a Ray cluster or of Slurm trains a whole group of jobs."""
+"""Stacks on other launchers: one task of a Ray cluster or of Slurm trains a whole stack."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,39 +11,24 @@ from omegaconf import DictConfig
 from experiments.sweep.arrange import arrange
 from experiments.sweep.capacity import launcher_name
 from experiments.sweep.command_folder import unit_folder
-from experiments.sweep.compose import Composer, current
-from experiments.sweep.composed import Job as Composed
-from experiments.sweep.composed import compose
-from experiments.sweep.manifest import noting_stacks
+from experiments.sweep.manifest import update_stacks
 from experiments.sweep.plan import Job
+from experiments.sweep.requests import request_of
 from experiments.sweep.unit_files import unit_file, write_unit
-from experiments.training.run import Request
 
 
-def in_units(config: DictConfig) -> bool:
-    """Whether groups of jobs go to a launcher that knows nothing of them: where an engine that stacks was asked for."""
-    return launcher_name(config) not in ("basic", "stacked") and config.engine in ("stacked", "compiled")
+def launches_units(config: DictConfig) -> bool:
+    """Whether stacks go to another launcher: only if engine=stacked asks for them."""
+    return launcher_name(config) not in ("basic", "stacked") and config.engine == "stacked"
 
 
-def first_of_units(sweeper: Any, root: Path, jobs: Sequence[Job], at_a_time: int) -> list[Job]:
-    """The jobs to launch; each one's process trains its whole unit, as a file for it says."""
-    composer: Composer = sweeper.composer
-    composed = compose(composer, [job.overrides for job in jobs], 0)
-    anew = [number for number, job in enumerate(jobs) if job.begins_anew]
-    overrides = [job.overrides for job in jobs]
-    with noting_stacks(root) as stacks:
-        units = arrange([one.config for one in composed], overrides, composer.identify, at_a_time, stacks, anew)
-    task = sweeper.task_function
+def write_units(task: Any, root: Path, jobs: Sequence[Job], workers: int) -> list[Job]:
+    """Writes a file for each stack; gives the jobs to launch, one a unit, which trains all of it."""
+    with update_stacks(root) as stacks:
+        units = arrange(jobs, workers, stacks)
     task.units = unit_folder(root, task.name)
     for unit in units:
-        if unit.is_stack:
-            requests = [None if one is None else _request(task, composed[one], jobs[one]) for one in unit.places]
-            file = unit_file(task.units, str(jobs[unit.jobs[0]].folder))
-            write_unit(file, requests, unit.engine == "compiled")
-    return [jobs[unit.jobs[0]] for unit in units]
-
-
-def _request(task: Any, composed: Composed, job: Job) -> Request:
-    with current(composed.config):
-        request: Request = task.request(composed.config, quiet=True)
-    return dataclasses.replace(request, folder=job.folder)
+        if unit.engine == "stacked":
+            requests = [None if job is None else request_of(task, job) for job in unit.slots]
+            write_unit(unit_file(task.units, str(unit.jobs[0].folder)), requests)
+    return [unit.jobs[0] for unit in units]

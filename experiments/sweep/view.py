@@ -1,4 +1,4 @@
-"""What a person sees of a running sweep: one live line on a terminal, a line a finished job elsewhere."""
+"""The progress of a running sweep: one live line on a terminal, a line a finished job elsewhere."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from experiments.sweep.plan import Job
-from experiments.sweep.watch import Watch, news_line
+from experiments.sweep.watch import SweepProgress, news_line
 from experiments.terminal.console import shown
 
-EVERY = 0.5  # seconds between two looks, or more where looking takes long
-SHARE = 0.02  # of the time that may go into looking
-HEARTBEAT = 30.0  # seconds without a finished job after which plain output says how far it is
+EVERY = 0.5  # seconds between two looks; more if a look takes long
+SHARE = 0.02  # of the time may go into looking
+HEARTBEAT = 30.0  # seconds without a finished job after which plain output shows the progress
 
 
 @contextmanager
-def watching(jobs: Sequence[Job], root: Path) -> Iterator[None]:
-    """Shows how the jobs come along while the block runs."""
+def show_progress(jobs: Sequence[Job], root: Path) -> Iterator[None]:
+    """Shows the progress of the jobs while the block runs."""
     over = threading.Event()
     names = {job.number: shown(job.folder) for job in jobs}
-    watch, out = Watch(jobs), sys.stdout
+    progress, out = SweepProgress(jobs), sys.stdout
     terminal = out is not None and out.isatty()
     target = _live if terminal else _plain
-    thread = threading.Thread(target=target, args=(watch, names, out, over), daemon=True)
+    thread = threading.Thread(target=target, args=(progress, names, out, over), daemon=True)
     thread.start()
     try:
         yield
@@ -36,21 +36,21 @@ def watching(jobs: Sequence[Job], root: Path) -> Iterator[None]:
         thread.join()
 
 
-def _plain(watch: Watch, names: dict[int, str], out: Any, over: threading.Event) -> None:
-    width, told = len(str(len(watch.jobs))), time.monotonic()
+def _plain(progress: SweepProgress, names: dict[int, str], out: Any, over: threading.Event) -> None:
+    width, told = len(str(len(progress.jobs))), time.monotonic()
 
     def show(news: list[str]) -> None:
         nonlocal told
-        before, now = len(watch.ended) - len(news), time.monotonic()
-        late = [watch.words()] if not news and now - told > HEARTBEAT else []
+        before, now = len(progress.ended) - len(news), time.monotonic()
+        late = [progress.words()] if not news and now - told > HEARTBEAT else []
         for count, line in enumerate([*news, *late], before + bool(news)):
-            print(f"[{count:>{width}}/{len(watch.jobs)}] {line}", file=out, flush=True)
+            print(f"[{count:>{width}}/{len(progress.jobs)}] {line}", file=out, flush=True)
             told = now
 
-    _loop(watch, names, over, show)
+    _loop(progress, names, over, show)
 
 
-def _live(watch: Watch, names: dict[int, str], out: Any, over: threading.Event) -> None:
+def _live(progress: SweepProgress, names: dict[int, str], out: Any, over: threading.Event) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.table import Column
@@ -66,25 +66,27 @@ def _live(watch: Watch, names: dict[int, str], out: Any, over: threading.Event) 
         redirect_stderr=False,
     )
     with bar:
-        task = bar.add_task(f"0/{len(watch.jobs)}", total=len(watch.jobs), words="")
+        task = bar.add_task(f"0/{len(progress.jobs)}", total=len(progress.jobs), words="")
 
         def show(news: list[str]) -> None:
             for line in news:
                 console.print(line, markup=False, highlight=False)
-            counted = f"{len(watch.ended)}/{len(watch.jobs)}"
-            bar.update(task, completed=watch.completed, description=counted, words=watch.words())
+            counted = f"{len(progress.ended)}/{len(progress.jobs)}"
+            bar.update(task, completed=progress.completed, description=counted, words=progress.words())
 
-        _loop(watch, names, over, show)
+        _loop(progress, names, over, show)
 
 
-def _loop(watch: Watch, names: dict[int, str], over: threading.Event, show: Callable[[list[str]], None]) -> None:
+def _loop(
+    progress: SweepProgress, names: dict[int, str], over: threading.Event, show: Callable[[list[str]], None]
+) -> None:
     last = False
     while True:
         began = time.monotonic()
-        news = watch.look()
+        news = progress.look()
         try:
             show([news_line(job, status, names[job.number]) for job, status in news])
-        except (OSError, ValueError):  # nobody reads the output any more; the jobs go on
+        except (OSError, ValueError):  # the output is closed; the jobs continue
             return
         if last:
             return

@@ -1,4 +1,4 @@
-"""How far the jobs of a running sweep are, read from their folders: true whatever process or machine runs them."""
+"""The progress of a running sweep, read from its jobs' folders: so any process or machine may run them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TAIL = 8192  # bytes of a metrics file that hold its last line
 
 
 @dataclass
-class Watch:
-    """The jobs that were still to run when the command began; `look` brings it up to date."""
+class SweepProgress:
+    """The jobs that the command has to run; `look` brings their states up to date."""
 
     jobs: Sequence[Job]
     ended: dict[int, str] = field(default_factory=dict)  # status by job number
@@ -29,7 +29,7 @@ class Watch:
 
     def __post_init__(self) -> None:
         self._left = list(self.jobs)
-        for job in self.jobs:  # what an earlier command left there is no news
+        for job in self.jobs:  # an earlier command's status is no news
             self._seen[job.number] = _changed_at(job)
 
     def look(self) -> list[tuple[Job, dict[str, Any]]]:
@@ -57,7 +57,7 @@ class Watch:
 
     @property
     def completed(self) -> float:
-        """Jobs made, parts of running ones included."""
+        """Finished jobs, and the finished parts of running ones."""
         return len(self.ended) + sum(self.running.values())
 
     def words(self) -> str:

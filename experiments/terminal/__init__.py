@@ -1,1 +1,1 @@
-"""What a person sees in a terminal: progress, tables, output that outlives its reader."""
+"""What a run prints: progress, tables, and output streams whose failures do not stop it."""

@@ -1,4 +1,4 @@
-"""What a person at the terminal sees: a progress bar, or plain lines where there is no terminal."""
+"""Progress and tables of a run: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from experiments.tracking.run_folder import RunFolder
 
-WIDE = 100  # columns of a terminal on which there is room for the time left
+WIDE = 100  # columns from which a terminal shows the time left
 
 
 class Progress:
@@ -65,7 +65,7 @@ class Progress:
 
 
 def table(rows: list[tuple[str, str]]) -> str:
-    """Two aligned columns; long cells are broken so that no line is wider than 80 characters."""
+    """Two aligned columns; long cells are wrapped at 80 characters."""
     left = max(len(name) for name, _ in rows) + 2
     lines = []
     for name, cell in rows:
@@ -75,7 +75,7 @@ def table(rows: list[tuple[str, str]]) -> str:
 
 
 def shown(path: Path) -> str:
-    """A path as short as it can be written from where the program was started."""
+    """A path, relative to where the program was started if that is shorter."""
     from hydra.core.hydra_config import HydraConfig
 
     moved = HydraConfig.initialized() and HydraConfig.get().job.chdir

@@ -1,4 +1,4 @@
-"""Standard output and error that a run outlives: their reader may leave, their disk fill up, their letters be few."""
+"""Standard output and error whose failures do not stop a run: a closed pipe, a full disk, a narrow encoding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Lasting:
-    """A stream that drops what cannot be written: what a run says is in its `train.log` all the same."""
+    """A stream that drops text it cannot write; a run's messages are in its `train.log` too."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -18,18 +18,18 @@ class Lasting:
             stream.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> None:
-        """Writes as far as that is possible."""
-        self._tried(self._stream.write, text)
+        """Writes if possible."""
+        self._try(self._stream.write, text)
 
     def flush(self) -> None:
-        """Flushes as far as that is possible."""
-        self._tried(self._stream.flush)
+        """Flushes if possible."""
+        self._try(self._stream.flush)
 
-    def _tried(self, function: Callable[..., object], *arguments: object) -> None:
+    def _try(self, function: Callable[..., object], *arguments: object) -> None:
         try:
             function(*arguments)
         except OSError:
-            with suppress(OSError), open(os.devnull, "w") as nowhere:  # also for what is left in buffers at the end
+            with suppress(OSError), open(os.devnull, "w") as nowhere:  # so that the buffer's rest does not fail at exit
                 os.dup2(nowhere.fileno(), self._stream.fileno())
 
     def __getattr__(self, name: str) -> Any:
@@ -38,7 +38,7 @@ class Lasting:
 
 @contextmanager
 def lasting_output() -> Iterator[None]:
-    """Makes standard output and error such streams in a block; where there is none, nothing."""
+    """Makes standard output and error, if there are any, such streams in a block."""
     before = sys.stdout, sys.stderr
     streams = [stream and Lasting(stream) for stream in before]
     sys.stdout, sys.stderr = streams

@@ -12,7 +12,7 @@ from torch import nn
 from experiments.config.choices import Choices
 from experiments.config.folder_names import override_key
 from experiments.config.settings import Settings
-from experiments.config.values import ConfigError, without_effect, worded
+from experiments.config.values import ConfigError, name_key, without_effect
 from experiments.training.initialise import initialise
 from surrogates import EmptyCell, hard_layers
 
@@ -30,7 +30,7 @@ def build_model(choices: Choices) -> nn.Module:
     except EmptyCell:
         raise
     except ValueError as error:
-        raise ConfigError(worded("component", choices.plain["component"], str(error))) from None
+        raise ConfigError(name_key("component", choices.plain["component"], str(error))) from None
     except (RuntimeError, MemoryError, OverflowError) as error:  # torch's words for too large
         raise ConfigError(f"the model cannot be made: {str(error).splitlines()[0]}") from None
 

@@ -1,11 +1,10 @@
-"""What a run is known by before it runs: its resolved configuration, the hash of that, and whether its cell exists."""
+"""What a run is known by before it runs: its checked configuration, and whether its pair is applicable."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from omegaconf import DictConfig
 
@@ -16,42 +15,36 @@ from surrogates import EmptyCell
 
 @dataclasses.dataclass(frozen=True)
 class Identity:
-    """`missing` names the reading that is not there, for a component and a strategy that do not go together."""
+    """`missing` names the missing reading of a component and a strategy that do not go together."""
 
-    plain: dict[str, Any]
-    config_hash: str
-    missing: str | None
-    notes: list[str]
+    choices: Choices
+    missing: str | None = None
+    notes: Sequence[str] = ()
+
+    @property
+    def config_hash(self) -> str:
+        """The name of the configuration."""
+        return config_hash(self.choices.plain)
 
 
 class Identifier:
-    """Identifies the configurations of one sweep, whose overrides tell them apart.
-
-    A model is built once for all that have the same one.
-    """
+    """Identifies the configurations of one sweep; jobs that differ in other keys share one trial model."""
 
     def __init__(self) -> None:
         self._known: dict[str, set[str] | Exception] = {}
-        self._found: dict[tuple[str, ...], Identity] = {}
 
     def __call__(self, config: DictConfig, overrides: Sequence[str]) -> Identity:
         """Raises ConfigError for a configuration that cannot run; neither loads data nor asks for a device."""
-        key = tuple(overrides)
-        if key not in self._found:
-            self._found[key] = self._identify(config, overrides)
-        return self._found[key]
-
-    def _identify(self, config: DictConfig, overrides: Sequence[str]) -> Identity:
         choices = choose(config)
         used = self._used(choices)
         if isinstance(used, EmptyCell):
-            return Identity(choices.plain, config_hash(choices.plain), str(used), [])
+            return Identity(choices, str(used))
         if isinstance(used, Exception):
             raise used
-        notes = drop_knobs(choices.plain, used, overrides)
-        return Identity(choices.plain, config_hash(choices.plain), None, notes)
+        return Identity(choices, None, drop_knobs(choices.plain, used, overrides))
 
     def _used(self, choices: Choices) -> set[str] | Exception:
+        """The knobs that have an effect, or why no model can be built."""
         parts = [choices.plain[group] for group in ("component", "strategy", "model", "data")]
         key = json.dumps([*parts, choices.settings.batch_size == 1])
         if key not in self._known:

@@ -53,5 +53,5 @@ def chosen(run: RunPaths) -> Choices:
         raise ConfigError(f"{run.config} is not the configuration of a run")
     for key in [key for key, value in config.strategy.items() if value is None]:
         del config.strategy[key]
-    config.device = "cpu"
+    config.device, config.engine = "cpu", "auto"  # an earlier version had an engine that is gone
     return choose(config)
