@@ -74,10 +74,10 @@ def composed() -> float:
 
 def stacked() -> Callable[[int], dict[str, float]]:
     """A measure of a sweep of so many jobs in this process: milliseconds by part."""
+    from experiments.stacked.session import StackedSession
     from hydra.core.global_hydra import GlobalHydra
 
     from experiments.command.cli import main as train
-    from experiments.stacked.session import StackedSession
     from experiments.sweep import launch
 
     marks: dict[str, float] = {}

@@ -109,7 +109,7 @@ class Task:
         self.refuse_if_stopped(root)
         unit = self._unit()
         if unit is not None:
-            return self._together(*unit, root if config.on_error == "stop" else None)
+            return self._together(unit[0], root if config.on_error == "stop" else None)
         try:
             request = self.request(config, quiet=True)
             _add_to_manifest(request, root)
@@ -134,12 +134,12 @@ class Task:
 
         return read_unit(unit_file(self.units, str(HydraConfig.get().runtime.output_dir)))
 
-    def _together(self, requests: list[Any], compiled: bool, to_stop: Path | None) -> dict[Path, str]:
+    def _together(self, requests: list[Any], to_stop: Path | None) -> dict[Path, str]:
         from experiments.stacked.run import run_group
 
         errors = {}
         present = [request for request in requests if request is not None]
-        for request, ending in zip(present, run_group(requests, compiled), strict=True):
+        for request, ending in zip(present, run_group(requests), strict=True):
             if isinstance(ending, Exception):
                 errors[request.folder] = str(ending) or type(ending).__name__
             elif ending.status not in (DONE, NOT_APPLICABLE):

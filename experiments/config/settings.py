@@ -32,7 +32,7 @@ class Settings:
     on_error: Literal["continue", "stop"] = "continue"  # after a job of a sweep has failed
     dry_run: bool = False  # say what would run, and run nothing
     workers: int | None = None  # processes of a sweep at a time; as many as there are cores for their threads
-    engine: Literal["auto", "single", "stacked", "compiled"] = "auto"  # other launchers stack only if told
+    engine: Literal["auto", "single", "stacked"] = "auto"  # other launchers stack only if told
     on_nonfinite: Literal["stop", "skip", "continue"] = "stop"  # a loss, gradient or parameter that is NaN or infinite
     overfit_batches: int | None = None  # train on the first batches only, again and again
     diagnostics: str | list[str] | None = None  # truth, rivals or both: what the gradient is worth; slow

@@ -1,4 +1,4 @@
-"""Which jobs train together, and by which engine: decided from their configurations, and from what is compiled.
+"""Which jobs train together, and by which engine: decided from their configurations.
 
 A sweep that is resumed keeps the engines that its manifest lists.
 
@@ -18,8 +18,6 @@ from omegaconf import DictConfig
 from torch import nn
 
 from experiments.config.choices import NOT_HASHED, STACKABLE, Choices, ConfigError, choose, config_hash
-from experiments.stacked.code_cache import is_warm
-from experiments.stacked.compiled import obstacle as compiled_obstacle
 from experiments.stacked.obstacles import obstacle
 from experiments.sweep.manifest import Stack
 from experiments.sweep.restored import Places, restored
@@ -27,14 +25,12 @@ from experiments.tracking.flat_config import flatten
 from experiments.training.build import build_model
 from experiments.training.identity import Identifier, Identity
 
-Engine = Literal["single", "stacked", "compiled"]
+Engine = Literal["single", "stacked"]
 
 SINGLE, STACK = 0.42, 0.41  # milliseconds of dispatch a step
 FLOPS = 5.3e7  # multiplications and additions a millisecond
 PASSES = 1.3  # the arithmetic of a stack, whose tensors leave the cache
 ROW = 0.006  # milliseconds a replica
-COMPILED = 0.66  # a compiled step, of an eager one
-COMPILING = 20_000.0  # milliseconds, with nothing in the cache
 WORTH = 1.2  # the least gain for which to stack
 LARGEST = 128  # replicas a stack, which keep three files open each
 SMALLEST = 4  # replicas a stack that is only split to give every worker some
@@ -82,8 +78,7 @@ def arrange(
     seated = {job for unit in kept for job in unit.jobs}
     groups = _groups({job: found for job, found in identified.items() if job not in seated})
     share = max(1, math.ceil(workers / max(1, len(groups))))
-    plains = {job: found.plain for job, found in identified.items()}
-    fresh = [unit for jobs in groups for unit in _units(jobs, plains, choose(configs[jobs[0]]), share)]
+    fresh = [unit for jobs in groups for unit in _units(jobs, choose(configs[jobs[0]]), share)]
     stacks += [Stack(unit.engine, tuple(map(hashes.__getitem__, unit.jobs))) for unit in fresh if unit.is_stack]
     units = [*(Unit((job,), "single", why) for job, why in alone.items()), *kept, *fresh]
     return sorted(units, key=lambda unit: -unit.milliseconds)
@@ -126,10 +121,10 @@ def _as_before(stack: Stack, places: Places, configs: Sequence[DictConfig], stac
         engine, reason = _forced(choices)
         stacks[stacks.index(stack)] = dataclasses.replace(stack, engine=engine)
     together = STACK + size * (PASSES * _milliseconds(choices) + ROW)
-    return Unit(places, engine, reason, _cost(choices, together, engine))
+    return Unit(places, engine, reason, _cost(choices, together))
 
 
-def _units(jobs: list[int], plains: Mapping[int, dict[str, Any]], choices: Choices, share: int) -> list[Unit]:
+def _units(jobs: list[int], choices: Choices, share: int) -> list[Unit]:
     step = _milliseconds(choices)
     steps, forced = choices.settings.max_steps, choices.settings.engine
     parts = _parts(len(jobs), share, forced)
@@ -137,15 +132,15 @@ def _units(jobs: list[int], plains: Mapping[int, dict[str, Any]], choices: Choic
     chunks = [tuple(jobs[start : start + size]) for start in range(0, len(jobs), size)]
     together = STACK + size * (PASSES * step + ROW)
     gain = size * (SINGLE + step) / together
-    engine, reason = _engine(choices, [[plains[job] for job in chunk] for chunk in chunks], gain, together)
+    engine, reason = _engine(choices, len(chunks[0]), gain)
     if engine == "single":
         return [Unit((job,), engine, reason, steps * (SINGLE + step)) for job in jobs]
-    cost = _cost(choices, together, engine)
+    cost = _cost(choices, together)
     return [Unit(chunk, engine, reason, cost) for chunk in chunks]
 
 
-def _cost(choices: Choices, together: float, engine: Engine) -> float:
-    return choices.settings.max_steps * together * (COMPILED if engine == "compiled" else 1.0)
+def _cost(choices: Choices, together: float) -> float:
+    return choices.settings.max_steps * together
 
 
 def _parts(count: int, share: int, forced: str) -> int:
@@ -153,11 +148,9 @@ def _parts(count: int, share: int, forced: str) -> int:
     return max(for_workers, math.ceil(count / LARGEST))
 
 
-def _engine(
-    choices: Choices, chunks: Sequence[Sequence[dict[str, Any]]], gain: float, together: float
-) -> tuple[Engine, str]:
-    """The engine for stacks of these configurations, and the reason for it."""
-    settings, size = choices.settings, len(chunks[0])
+def _engine(choices: Choices, size: int, gain: float) -> tuple[Engine, str]:
+    """The engine for stacks of so many of these configurations, and the reason for it."""
+    settings = choices.settings
     forced = settings.engine
     if forced == "single":
         return "single", "engine=single"
@@ -168,24 +161,13 @@ def _engine(
         return "single", f"cannot be stacked: {stopped}"
     if forced != "auto":
         return _forced(choices)
-    warm = all(map(is_warm, chunks))
-    gain = gain / COMPILED if warm else gain
     if settings.device == "cpu" and gain < WORTH:
         return "single", f"{size} as one stack would be only about {gain:.1f} x as fast"
-    saved = settings.max_steps * together * (1 - COMPILED)
-    words = f"{size} as one stack, about {gain:.0f} x as fast as one by one"
-    if warm:
-        return "compiled", f"{words}, and compiled, which it was before"
-    if saved > COMPILING and not compiled_obstacle(build_model(choices)):
-        return "compiled", f"{words}, and compiled, since {settings.max_steps} steps repay that"
-    return "stacked", words
+    return "stacked", f"{size} as one stack, about {gain:.0f} x as fast as one by one"
 
 
 def _forced(choices: Choices) -> tuple[Engine, str]:
     engine = cast(Engine, choices.settings.engine)
-    against = compiled_obstacle(build_model(choices)) if engine == "compiled" else None
-    if against:
-        return "stacked", f"engine={engine}, but the step cannot be compiled: {against}"
     return engine, f"engine={engine}"
 
 

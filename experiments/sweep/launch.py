@@ -118,7 +118,7 @@ def _together(launcher: Any, places: Sequence[Job | None], unit: Unit) -> list[E
             return asked
 
     requests = [None if job is None else request(job) for job in places]
-    ended = [_result(ending) for ending in run_group(requests, compiled=unit.engine == "compiled")]
+    ended = [_result(ending) for ending in run_group(requests)]
     for job, one in zip(jobs, ended, strict=True):
         with current(job.config):
             callbacks.on_job_end(config=job.config, job_return=job.ended(*one))

@@ -40,7 +40,7 @@ def first_of_units(sweeper: Any, root: Path, jobs: Sequence[Job], at_a_time: int
         if unit.is_stack:
             requests = [None if one is None else _request(task, composed[one], jobs[one]) for one in unit.places]
             file = unit_file(task.units, str(jobs[unit.jobs[0]].folder))
-            write_unit(file, requests, unit.engine == "compiled")
+            write_unit(file, requests, False)
     return [jobs[unit.jobs[0]] for unit in units]
 
 

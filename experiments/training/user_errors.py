@@ -1,0 +1,9 @@
+"""The errors that are a user's mistake: their message is printed without a trace."""
+
+from experiments.config.values import ConfigError
+from experiments.data.dataset import DataError
+from experiments.tracking.checkpoint import CheckpointError
+from experiments.tracking.run_errors import FolderError
+from experiments.tracking.strict_json import DamagedFile
+
+USER_ERRORS = (ConfigError, DataError, FolderError, CheckpointError, DamagedFile)
