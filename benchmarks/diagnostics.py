@@ -56,7 +56,7 @@ def _trained(overrides: list[str]):
         choices = choose(compose("config", [*overrides, f"max_steps={steps}", f"optimizer.lr={RATE}"]))
     torch.set_num_threads(choices.settings.threads)
     trainer = Trainer(build_model(choices), choices.optimizer, choices.settings, load(choices.data))
-    calibrate(trainer.model, trainer.batch(0, 1)[0])
+    calibrate(trainer.model, trainer.batch(1)[0])
     for _ in range(20):
         trainer.advance()
     return trainer
@@ -76,7 +76,7 @@ def _measurement(trainer, kind: str) -> float:
 
     diagnostics = Diagnostics(replace(trainer.settings, diagnostics=kind))
     began = time.process_time()
-    diagnostics.measure(trainer.model, trainer.batch(0, trainer.step + 1), trainer.step)
+    diagnostics.measure(trainer.model, trainer.batch(trainer.step + 1), trainer.step)
     return time.process_time() - began
 
 

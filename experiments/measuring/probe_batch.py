@@ -49,7 +49,7 @@ def _share(mask: Tensor) -> Tensor:
 def gaps(soft: Outputs, hard: Outputs) -> dict[str, Tensor]:
     """By tag, mean |soft - hard| over each hard layer's outputs (..., n), (...), in units of the output.
 
-    Each from a pass of its own, so that a layer's gap includes what comes of the gaps before it.
+    Each comes from a pass of its own, so a layer's gap includes the effect of the gaps before it.
     """
     return {f"op/{name}/soft_hard_gap": (soft[name] - hard[name]).abs().mean(-1) for name in hard}
 
