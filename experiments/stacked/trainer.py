@@ -22,7 +22,7 @@ from experiments.measuring.parameter_names import trained
 from experiments.stacked.layers import changes, stack
 from experiments.stacked.optimizers import KINDS, StackedOptimizer
 from experiments.training.replicas import Values
-from experiments.training.trainer import shares_done, training_batches
+from experiments.training.schedule import shares_done, training_batches
 from surrogates import anneal, calibrate, key_noise
 
 

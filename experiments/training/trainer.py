@@ -11,9 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from experiments.config.choices import ConfigError
 from experiments.config.settings import Settings
-from experiments.data.batches import Batches
 from experiments.data.dataset import Dataset
 from experiments.measuring.gradients import GradientRecord, clip, norms, norms_by_name, present_gradients
 from experiments.measuring.layer_probe import LayerProbe, Reading
@@ -23,6 +21,7 @@ from experiments.measuring.nonfinite import StepNumbers, describe_fault, is_fini
 from experiments.measuring.parameter_names import trained
 from experiments.optimizers.optimizer import Optimizer
 from experiments.training.replicas import Values
+from experiments.training.schedule import shares_done, training_batches
 from surrogates import anneal, hard_layers, key_noise
 
 AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -185,20 +184,3 @@ class Trainer:
             self.scaler.load_state_dict(state["scaler"])
         self.window.restore([state["interval"]])
         self.records = [GradientRecord.restore(state)]
-
-
-def training_batches(settings: Settings, data: Dataset) -> Batches:
-    """The training order of a run; raises ConfigError for a batch larger than the training part."""
-    size = len(data.train)
-    if settings.overfit_batches is not None:
-        size = min(size, settings.overfit_batches * settings.batch_size)
-    try:
-        return Batches(size, settings.batch_size, settings.seed, settings.device)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-
-
-def shares_done(step: int, settings: Settings, batches: Batches) -> tuple[float, float]:
-    """The shares of training done before optimizer step `step`, counted from 1, and before its epoch began."""
-    last = max(1, settings.max_steps - 1)
-    return (step - 1) / last, ((step - 1) - (step - 1) % batches.per_epoch) / last
