@@ -27,14 +27,6 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What a user has compiled decides the engine of a sweep; tests begin with nothing."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(autouse=True)
 def _no_hydra_left() -> Iterator[None]:
     """A command line run inside a test leaves Hydra's configuration, and with it a starting folder, to the next one."""

@@ -16,9 +16,8 @@ from runs import CONF, ROOT, read
 # The main job, with a checkpoint at every evaluation, so that there is something to go on from.
 PROGRAM = f"""
 from pathlib import Path
-import experiments.training.session, experiments.stacked.session
-experiments.training.session.CHECKPOINT_SECONDS = experiments.stacked.session.CHECKPOINT_SECONDS = 0.0
-experiments.stacked.session.SHARE = 1e9
+from experiments.training import session
+session.CHECKPOINT_SECONDS, session.SHARE = 0.0, 1e9
 from experiments.command.cli import main
 main(Path({str(CONF)!r}))
 """

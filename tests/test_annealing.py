@@ -88,7 +88,7 @@ def test_a_run_that_goes_on_from_its_state_has_the_same_numbers(clock: str) -> N
         whole.advance()
         first.advance()
     resumed = trainer(*own)
-    resumed.restore(copy.deepcopy(first.state()))
+    resumed.restore([copy.deepcopy(first.state(0))])
     for _ in range(19):
         assert whole.advance() == resumed.advance()
     pairs = zip(whole.model.state_dict().values(), resumed.model.state_dict().values(), strict=True)

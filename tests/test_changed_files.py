@@ -1,6 +1,7 @@
 """A cut-off run whose files are no longer as it left them: refused in words, or gone on with whole."""
 
 import json
+import math
 import shutil
 import signal
 
@@ -22,6 +23,7 @@ STOPPED = 13
 @pytest.fixture(autouse=True)
 def _a_checkpoint_an_evaluation(monkeypatch):
     monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(session, "SHARE", math.inf)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import os
 import signal
 
@@ -47,10 +48,10 @@ def _small(monkeypatch):
 def point_of(*overrides, steps=2):
     choices = choose(compose(*TINY, *overrides))
     trainer = Trainer(build_model(choices), choices.optimizer, choices.settings, load(choices.data))
-    calibrate(trainer.model, trainer.batch(1)[0])
+    calibrate(trainer.model, trainer.batch(0, 1)[0])
     for _ in range(steps):
         trainer.advance()
-    return Point(trainer.model, *trainer.batch(steps + 1), 0, steps)
+    return Point(trainer.model, *trainer.batch(0, steps + 1), 0, steps)
 
 
 def findings(folder):
@@ -198,6 +199,7 @@ def test_a_run_is_the_same_with_and_without(tmp_path, strategy):
 
 def test_a_run_that_was_cut_off_finds_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(session, "SHARE", math.inf)
     own = (*TINY, *TRUTH, "strategy=rewrite", "eval_every=3", "log_every=1")
     whole = train(tmp_path / "whole", *own).folder
 
@@ -221,6 +223,7 @@ def test_a_run_that_was_cut_off_finds_the_same(tmp_path, monkeypatch):
 
 def test_a_run_that_was_cut_off_without_diagnostics_goes_on_with_them(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(session, "SHARE", math.inf)
     own = (*TINY, "strategy=rewrite", "eval_every=3", "log_every=1")
 
     def stop(step, values):

@@ -1,6 +1,7 @@
 """A disk that is full, read-only or gone: the run stops in words, what was saved stays, the same command goes on."""
 
 import errno
+import math
 import os
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ FAULTS = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EDQUOT)
 @pytest.fixture(autouse=True)
 def _a_checkpoint_an_evaluation(monkeypatch):
     monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(session, "SHARE", math.inf)
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +32,7 @@ def whole(tmp_path_factory):
     root = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(session, "SHARE", math.inf)
         disk = FaultyDisk(patch, root)
         assert command(*OWN, cwd=root).code == 0
     assert disk.count > 60

@@ -15,7 +15,7 @@ from surrogates import HardLayer, hard_layers
 from surrogates.ops.clamp import Clamp
 from surrogates.strategies.ste import StraightThrough
 
-LIMIT = 6  # kernels a component and logged step
+LIMIT = 8  # kernels a component and logged step
 IN_UNIT_SUITE = ("quantized_activation", "hard_max", "spike", "quantized_weight")
 COMPONENTS = [
     pytest.param(name, marks=[] if name in IN_UNIT_SUITE else pytest.mark.slow)
@@ -47,7 +47,7 @@ def read(probe, make_loss):
 
 @pytest.mark.parametrize("replicas", [1, 3], ids=["single", "stacked"])
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_a_logged_step_costs_at_most_six_kernels_a_component(component, replicas):
+def test_a_logged_step_costs_at_most_eight_kernels_a_component(component, replicas):
     models = [model_of(component) for _ in range(replicas)]
     model = models[0] if replicas == 1 else stack(models)
     probe = LayerProbe(model, replicas)

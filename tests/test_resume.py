@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import os
 import signal
 import time
@@ -30,6 +31,7 @@ KINDS = {
 @pytest.fixture(autouse=True)
 def _a_checkpoint_an_evaluation(monkeypatch):
     monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(session, "SHARE", math.inf)
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +159,7 @@ PLACES = {
 
 def die_at(place, count, cwd, arguments):
     """Runs a command and is killed at the n-th call of a place: before it, or after it for the result."""
-    session.CHECKPOINT_SECONDS = 0.0
+    session.CHECKPOINT_SECONDS, session.SHARE = 0.0, math.inf
     owner, name = PLACES[place]
     original, left = getattr(owner, name), itertools.count(count - 1, -1)
 
@@ -279,6 +281,6 @@ def test_the_state_of_a_checkpoint_is_all_there_is(whole):
     for kind, overrides in KINDS.items():
         choices = choose(compose(*overrides, *LONG))
         trainer = Trainer(build_model(choices), choices.optimizer, choices.settings, load(choices.data))
-        trainer.restore(last(whole(kind)))
-        assert same(trainer.state(), last(whole(kind)))
-        assert isinstance(trainer.state()["model"]["readout.weight"], torch.Tensor)
+        trainer.restore([last(whole(kind))])
+        assert same(trainer.state(0), last(whole(kind)))
+        assert isinstance(trainer.state(0)["model"]["readout.weight"], torch.Tensor)

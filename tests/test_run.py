@@ -504,13 +504,13 @@ def test_case_I07_what_may_vary_is_in_the_environment(shared):
 
 def test_case_H11_the_loss_of_an_interval_weighs_samples(tmp_path):
     """A short last batch counts for less: batch means 1 over 8 samples and 9 over 1 are 17/9."""
-    from experiments.measuring.interval import Interval
+    from experiments.measuring.log_window import LogWindow
 
-    interval = Interval("cpu")
+    window = LogWindow("cpu")
     for mean, size in ((1.0, 8), (9.0, 1)):
-        interval.add(torch.tensor(mean), size)
-    losses, clipped, others = interval.with_others([torch.tensor([2.5])])
-    assert interval.mean(losses) == pytest.approx(17 / 9)
+        window.add(torch.tensor(mean), size)
+    ((losses, clipped, others),) = window.read([torch.tensor([2.5])])
+    assert window.mean(losses) == pytest.approx(17 / 9)
     assert (clipped, others) == (0.0, [2.5])
     still = ("optimizer.lr=1e-12", "model.width=8", "max_steps=2")
     first, second = lines(train(tmp_path / "apart", *still, "batch_size=1000", "log_every=1").folder)

@@ -12,11 +12,11 @@ from test_tensorboard import Board
 import experiments
 from experiments.config.choices import choose
 from experiments.evaluate import main as evaluate
-from experiments.stacked import optimizers, session
-from experiments.stacked.compiled import obstacle as compiled_obstacle
+from experiments.stacked import optimizers
 from experiments.stacked.obstacles import obstacle
 from experiments.stacked.run import run_group
 from experiments.stacked.trainer import StackedTrainer
+from experiments.training import session
 from experiments.training.build import build_model
 from experiments.training.interruption import Interrupted
 from experiments.training.run import Request
@@ -31,18 +31,18 @@ MEMBERS = (("seed=0",), ("seed=3", "optimizer.lr=0.03"), ("seed=0", "optimizer.w
 GENTLE = ("strategy.final_temperature=0.6",)
 
 
-def group(folder, members, *common, compiled=False):
+def group(folder, members, *common):
     """Trains the members as one stack; their outcomes."""
     own = [(*common, *member) for member in members]
     requests = [
         Request(compose(*overrides), folder / f"stacked{i}", overrides=overrides) for i, overrides in enumerate(own)
     ]
-    return run_group(requests, compiled)
+    return run_group(requests)
 
 
-def assert_parity(folder, members, *common, within=1e-9, compiled=False):
+def assert_parity(folder, members, *common, within=1e-9):
     """Every number that is logged, and every weight, against runs that were alone."""
-    for i, ending in enumerate(group(folder, members, *common, compiled=compiled)):
+    for i, ending in enumerate(group(folder, members, *common)):
         if isinstance(ending, Exception):
             raise ending
         alone = train(folder / f"alone{i}", *common, *members[i])
@@ -82,7 +82,6 @@ def cells():
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", list(cells()), ids=lambda cell: "-".join(part.partition("=")[2] for part in cell[:2]))
 def test_parity(tmp_path, cell):
-    from experiments.training.build import build_model
 
     for model in ("mlp", "cnn"):
         try:
@@ -125,77 +124,6 @@ def test_parity_of_what_has_a_state(tmp_path, mechanism):
     common, members = {**MECHANISMS, **FURTHER}[mechanism]
     steps = ("max_steps=20", "eval_every=10") if mechanism in MECHANISMS else ()
     assert_parity(tmp_path, members, *SMALL, *steps, *common)
-
-
-COMPILED = {
-    "ste": (("optimizer.clip_norm=0.3",), MEMBERS),
-    "adamw": (("optimizer=adamw", "strategy=subgradient"), MEMBERS),
-    "own_temperatures": (("strategy=smooth", "component=floor", *GENTLE), TEMPERATURES),
-    "over_a_dim": (("component=hard_gate", "strategy=ste", "optimizer.nesterov=true"), MEMBERS),
-    "noise": (("strategy=rewrite",), MEMBERS),
-    "weights": (("component=quantized_weight", "strategy=proximal", "optimizer.lr=0.02"), MEMBERS),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", COMPILED)
-def test_parity_of_a_compiled_step(tmp_path, case, caplog):
-    common, members = COMPILED[case]
-    assert_parity(tmp_path, members, *SMALL, *common, compiled=True)
-    assert "cannot be compiled" not in caplog.text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cell", list(cells()), ids=lambda cell: "-".join(part.partition("=")[2] for part in cell[:2]))
-def test_the_graph_of_a_step_is_the_step(tmp_path, monkeypatch, caplog, cell):
-    """Run as it is traced, before a compiler sees it; also the same for other seeds, rates and temperatures."""
-    common = (*SMALL, "max_steps=24", "eval_every=12", *cell, "optimizer.lr=0.02", "optimizer.weight_decay=0.01")
-    try:
-        choices = choose(compose(*common))
-        stopped = obstacle(choices) or compiled_obstacle(build_model(choices))
-    except EmptyCell as missing:
-        stopped = str(missing)
-    if stopped:
-        pytest.skip(stopped)
-    graphs = []
-
-    def traced(folder, facts, trace, inputs):
-        graph = trace()
-        for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.view.default):
-            node.target = torch.ops.aten.reshape.default  # the compiler lays tensors out itself
-        graph.recompile()
-        graphs.append((folder, str(facts), graph.code, [buffer.tolist() for buffer in graph.buffers()]))
-        return lambda given: graph(*given)
-
-    monkeypatch.setattr("experiments.stacked.compiled.kept", traced)
-    eager, graphed = (
-        group(tmp_path / name, [("seed=0",), ("seed=1",)], *common, compiled=name == "graph")
-        for name in ("eager", "graph")
-    )
-    for ours, theirs in zip(graphed, eager, strict=True):
-        for own, other in zip(lines(ours.folder), lines(theirs.folder), strict=True):
-            assert own == pytest.approx(other, rel=1e-9, abs=1e-9)
-    first, graphs[:] = list(graphs), []
-    other = ["optimizer.lr=0.01", "optimizer.weight_decay=0.2", "optimizer.momentum=0.3"]
-    if choices.plain["strategy"].get("temperature") is not None:
-        other.append(f"strategy.temperature={0.9 if 'strategy=proximal' in cell else 1.1}")
-    endings = group(tmp_path / "other", [("seed=7",), ("seed=8",)], *common, *other, compiled=True)
-    assert [ending.status for ending in endings] == ["DONE"] * 2
-    assert graphs == first
-    assert "cannot be compiled" not in caplog.text
-
-
-def test_where_the_compiler_fails_a_stack_goes_on_without_and_says_so(tmp_path, monkeypatch, caplog):
-    def fails(*_):
-        raise RuntimeError("no compiler\nanywhere")
-
-    monkeypatch.setattr("experiments.stacked.compiled.kept", fails)
-    common = ("max_steps=4", "eval_every=4", "log_every=2", "model.width=8", "strategy=rewrite")
-    without, eager = (group(tmp_path / name, MEMBERS[:2], *common, compiled=name == "a") for name in "ab")
-    assert "the step cannot be compiled, going on without: no compiler" in caplog.text
-    for one, other in zip(without, eager, strict=True):
-        assert (one.folder / "metrics.jsonl").read_bytes() == (other.folder / "metrics.jsonl").read_bytes()
-        assert read(one.folder / "env.json")["engine"] == "stacked of 2"
 
 
 def test_a_member_has_all_that_a_run_has(tmp_path, capsys):
@@ -295,7 +223,9 @@ def test_killed_between_two_members_checkpoints_all_go_back_to_the_one_before(tm
             save(self, state)
 
         patch.setattr(session.Record, "save", killed)
-        patch.setattr("experiments.stacked.run._ended", lambda member, error: error)  # a dead process writes no status
+        patch.setattr(
+            "experiments.stacked.run._end_early", lambda member, error: error
+        )  # a dead process writes no status
         with pytest.raises(Killed):
             group(tmp_path / "cut", MEMBERS, *own)
     steps = [last(tmp_path / "cut" / f"stacked{i}")["step"] for i in range(3)]

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 from sweep_kills import Sweep, assert_kills_change_nothing
 
-import experiments.stacked.session
-import experiments.training.session
 from experiments.stacked.run import run_group
 from experiments.sweep.arrange import arrange
 from experiments.sweep.manifest import NAME, read_stacks, update_stacks
 from experiments.sweep.plan import make_job
 from experiments.tracking.run_status import FAILED
+from experiments.training import session
 from experiments.training.run import Request
 from runs import command, compose, in_a_process, read, tree
 
@@ -79,11 +78,11 @@ def test_stacks_are_noted_beside_the_jobs(tmp_path):
             read_stacks(tmp_path)
 
 
-def group(folder, *overrides, present=range(4), compiled=False):
+def group(folder, *overrides, present=range(4)):
     """Trains those of four runs as one stack that are `present`; the others only have their places."""
     own = ("component=hard_max", "model.width=8", "max_steps=12", "eval_every=3", "log_every=2", *overrides)
     requests = [Request(compose(*own, f"seed={seed}"), folder / str(seed), quiet=True) for seed in range(4)]
-    return run_group([request if seed in present else None for seed, request in enumerate(requests)], compiled)
+    return run_group([request if seed in present else None for seed, request in enumerate(requests)])
 
 
 def results(folder):
@@ -96,14 +95,6 @@ def test_a_replica_does_not_depend_on_what_else_is_in_its_stack(tmp_path, presen
     assert [ending.status for ending in group(tmp_path / "some", present=present)] == ["DONE"] * len(present)
     some, everything = results(tmp_path / "some"), results(tmp_path / "all")
     assert len(some) == 2 * len(present)
-    assert some == {name: everything[name] for name in some}
-
-
-@pytest.mark.slow
-def test_nor_in_a_compiled_step(tmp_path):
-    group(tmp_path / "all", compiled=True)
-    group(tmp_path / "some", present=(1, 3), compiled=True)
-    some, everything = results(tmp_path / "some"), results(tmp_path / "all")
     assert some == {name: everything[name] for name in some}
 
 
@@ -175,9 +166,7 @@ def test_cells_that_do_not_exist_are_listed_and_in_no_stack(tmp_path):
 def die_at(folder, own, call):
     """Runs a command that saves at each evaluation, and dies at that call of `os.replace`, before it: with every file
     of a run there are such."""
-    for module in (experiments.training.session, experiments.stacked.session):
-        module.CHECKPOINT_SECONDS = 0.0
-    experiments.stacked.session.SHARE = 1e9
+    session.CHECKPOINT_SECONDS, session.SHARE = 0.0, 1e9
     replace, calls = os.replace, 0
 
     def replace_or_die(*names, **more):
@@ -216,7 +205,6 @@ def test_killed_between_any_two_files(tmp_path, first):
     [
         pytest.param("stacked", 3, marks=pytest.mark.slow),
         pytest.param("stacked", 10, marks=pytest.mark.nightly),
-        pytest.param("compiled", 10, marks=pytest.mark.nightly),
     ],
 )
 def test_killed_at_random_moments_a_sweep_of_stacks_ends_as_one_that_was_not(tmp_path, record_property, engine, kills):

@@ -1,6 +1,7 @@
 """Faults outside the files: a clock set back, a folder renamed, nobody to read the output, no home, few letters."""
 
 import io
+import math
 import os
 import signal
 import subprocess
@@ -22,6 +23,7 @@ OWN = (*KINDS["noise"], *LONG)
 @pytest.fixture(autouse=True)
 def _a_checkpoint_an_evaluation(monkeypatch):
     monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(session, "SHARE", math.inf)
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ class Batches:
 
     Steps count from 0 and run through the epochs, each of which visits every sample once in an order of its own.
     A last batch that is short is kept, but a single sample is merged into the batch before it, because batch
-    normalisation needs two (`note` says so). Evaluation is not batched by this class and keeps every sample.
+    normalisation needs two (`note` says so).
     Raises ValueError if `batch_size` is below 1 or above `n`.
     """
 
@@ -43,7 +43,7 @@ class Batches:
 
     @property
     def note(self) -> str:
-        """What to tell the user once before training; empty if there is nothing to tell."""
+        """A note for the user about a merged batch; empty without one."""
         if not self.merges:
             return ""
         return (

@@ -1,4 +1,4 @@
-"""What a data set is: three fixed parts of tensors, checked once when they are put together."""
+"""A data set: three fixed parts of tensors, checked once when they are put together."""
 
 from __future__ import annotations
 

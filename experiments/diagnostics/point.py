@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from experiments.measuring.parameter_names import trained
-from experiments.measuring.taps import tapped
+from experiments.measuring.taps import tap
 from surrogates import hard_layers, key_noise, mode
 
 DRAWS = 8  # of the noise, over which the gradient of a strategy that has any is averaged
@@ -65,7 +65,7 @@ class Point:
             if where == "out":
                 outputs.append(tensor.flatten())
 
-        with torch.no_grad(), mode(self.model, "hard"), tapped(self.model, keep):
+        with torch.no_grad(), mode(self.model, "hard"), tap(self.model, keep):
             self._move(self.theta if offset is None else self.theta + offset)
             loss = float(F.cross_entropy(self.model(self.x), self.y))
             self._move(self.theta)

@@ -1,10 +1,11 @@
-"""Gradient norms by parameter: one batched norm, before clipping and after unscaling."""
+"""Gradient norms by parameter, before clipping and after unscaling, of one model or of a stack of replicas."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,49 +13,66 @@ from torch import Tensor, nn
 from experiments.measuring.parameter_names import trained
 
 
-def norms(tensors: list[Tensor]) -> Tensor:
-    """2-norms of tensors of any dtype, device or layout, stacked on the first one's device.
+def norms(tensors: Sequence[Tensor], replicas: int = 1) -> Tensor:
+    """2-norms (R, n) of n tensors (R, ...), or of those of one model, of any dtype, device or layout; R = 1 for these.
 
-    In float64: squares of float32 numbers would vanish below 1e-23, and a tiny norm would pass for exactly 0, or
-    overflow above 1e19, and a finite gradient would pass for an infinite one.
+    In float64: squares of float32 numbers vanish below 1e-23, so that a tiny norm would be exactly 0, and overflow
+    above 1e19, so that a finite gradient would have an infinite norm.
     """
-    if not tensors:
-        return torch.zeros(0, dtype=torch.float64)
-    dense = [_dense(tensor) for tensor in tensors]
-    return torch.stack([norm.to(dense[0].device) for norm in torch._foreach_norm(dense, 2.0, torch.float64)])
+    rows = [_rows(tensor.detach(), replicas) for tensor in tensors]
+    columns = [torch.linalg.vector_norm(row, dim=1, dtype=torch.float64) for row in rows]
+    if not columns:
+        return torch.zeros(replicas, 0, dtype=torch.float64)
+    return torch.stack([column.to(columns[0].device) for column in columns], dim=1)
 
 
-def _dense(tensor: Tensor) -> Tensor:
-    tensor = tensor.detach()
-    return tensor.coalesce().values() if tensor.is_sparse else tensor
+def norms_by_name(tensors: Mapping[str, Tensor], replicas: int = 1) -> dict[str, Tensor]:
+    """The norms (R,) of each tensor."""
+    return dict(zip(tensors, norms(list(tensors.values()), replicas).unbind(1), strict=True))
 
 
-def clip(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:
-    """Scales all gradients together to a norm of at most `limit`; returns 1 where that changed them, else 0.
+def _rows(tensor: Tensor, replicas: int) -> Tensor:
+    dense = tensor.coalesce().values() if tensor.is_sparse else tensor
+    return dense.reshape(replicas, dense.numel() // replicas)
 
-    Where the norm is not finite no gradient is touched, so that a bad one spoils no other.
+
+def clip(gradients: Sequence[Tensor], limit: float, replicas: int = 1) -> Tensor:
+    """Scales each replica's gradients together to a norm of at most `limit`; returns 1 where that changed them, else 0.
+
+    Where the norm is not finite no gradient of the replica changes, so that a bad one spoils no other.
     """
-    present = [parameter for parameter in parameters if parameter.grad is not None]
-    norm = torch.linalg.vector_norm(norms([parameter.grad for parameter in present if parameter.grad is not None]))
+    norm = torch.linalg.vector_norm(norms(gradients, replicas), dim=1)
     norm = torch.where(norm.isfinite(), norm, 0.0)
-    nn.utils.clip_grads_with_norm_(present, limit, norm)
+    factor = (limit / (norm + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        shape = () if replicas == 1 else (replicas, *(1 for _ in gradient.shape[1:]))
+        gradient.mul_(factor.to(gradient).view(shape))
     return (norm > limit).float()
 
 
 @dataclass
 class GradientRecord:
-    """Which parameters ever received a gradient, and which only ever one of exactly 0, at the logged steps."""
+    """Which parameters received no gradient at any logged step, and which received only gradients of exactly 0."""
 
     missing: set[str]
     zero: set[str]
 
     @classmethod
     def of(cls, model: nn.Module) -> GradientRecord:
-        """A record in which nothing has happened yet."""
+        """The record before the first step."""
         return cls(set(trained(model)), set(trained(model)))
 
+    @classmethod
+    def restore(cls, state: Mapping[str, Any]) -> GradientRecord:
+        """The record that a checkpoint holds."""
+        return cls(set(state["missing"]), set(state["zero"]))
+
+    def state(self) -> dict[str, list[str]]:
+        """For a checkpoint."""
+        return {"missing": sorted(self.missing), "zero": sorted(self.zero)}
+
     def update(self, by_parameter: Mapping[str, float]) -> None:
-        """Takes in one step's norms."""
+        """Adds one step's norms."""
         self.missing -= by_parameter.keys()
         self.zero -= {name for name, norm in by_parameter.items() if norm != 0}
 
@@ -70,7 +88,7 @@ class GradientRecord:
 
 
 def present_gradients(parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
-    """The gradients that are there, by parameter name."""
+    """The gradients by parameter name, without those that are None."""
     return {name: parameter.grad for name, parameter in parameters.items() if parameter.grad is not None}
 
 

@@ -1,4 +1,4 @@
-"""What passes through the hard layers in a training step, of one model or of a stack: at most six kernels a layer."""
+"""Gradients and inputs of the hard layers in a training step, of one model or of a stack of replicas."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from experiments.measuring.parameter_names import readable
-from experiments.measuring.taps import tapped
+from experiments.measuring.taps import tap
 from surrogates import hard_layers
-from surrogates.carriers import around
 
 
 @dataclass
 class Passage:
-    """A tensor that entered or left a layer, and the loss's gradient at it, None if none came."""
+    """An input or output of a layer, and the loss's gradient at it, None if it received none."""
 
     tensor: Tensor
     gradient: Tensor | None = None
 
     def receive(self, gradient: Tensor) -> None:
-        """Takes the gradient without a copy, which `retain_grad` makes."""
+        """Keeps the gradient without the copy that `retain_grad` makes."""
         self.gradient = gradient.detach()
 
     @property
-    def arrived(self) -> Tensor:
-        """The gradient, 0 where none came."""
+    def derivative(self) -> Tensor:
+        """The gradient, 0 if there is none."""
         return self.tensor.new_zeros(()).expand_as(self.tensor) if self.gradient is None else self.gradient
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Sums over a layer's inputs and outputs, (R,) each, from which its tags follow once they are off the device.
+    """Sums over a layer's inputs and outputs, (R,) each; `tags` makes the logged values of their numbers.
 
     With g the loss's gradient at the `inputs` numbers of the input, h that at the output: `in_square` = <g, g>,
     `out_square` = <h, h>, `product` = <g, h> where the shapes agree, `nonzero` = #{g != 0}, `inside` = #{x in the op's
@@ -84,13 +83,12 @@ class LayerProbe:
         self.layers = {readable(name): layer for name, layer in hard_layers(model).items()}
         self._seen: dict[str, dict[str, list[Passage]]] = {}
         self._handles: list[RemovableHandle] = []
-        self._one: Tensor | None = None
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Watches the forward pass in the block, and the backward pass after it."""
         self._forget()
-        with tapped(self.model, self._keep):
+        with tap(self.model, self._keep):
             yield
 
     def _keep(self, name: str, where: str, tensor: Tensor) -> None:
@@ -110,26 +108,28 @@ class LayerProbe:
             handle.remove()
         self._handles, self._seen = [], {}
 
-    def _reading(self, name: str, given: list[Passage], out: list[Passage], scale: float) -> Reading:
+    def _reading(self, name: str, entered: list[Passage], left: list[Passage], scale: float) -> Reading:
         bounds = self.layers[name].op.range
-        values = [] if bounds is None else [passage.tensor for passage in given]
-        together = self._rows([passage.arrived for passage in (*given, *out)] + values).double()
-        inputs, outputs = (sum(passage.tensor.numel() for passage in some) // self.replicas for some in (given, out))
-        sums = self._squares(together[:, : inputs + outputs], inputs)
-        sums["nonzero"] = torch.linalg.vector_norm(together[:, :inputs], 0, dim=1)
+        values = [] if bounds is None else [passage.tensor for passage in entered]
+        rows = self._rows([passage.derivative for passage in (*entered, *left)] + values).double()
+        inputs, outputs = (sum(passage.tensor.numel() for passage in some) // self.replicas for some in (entered, left))
+        sums = self._squares(rows[:, : inputs + outputs], inputs)
+        sums["nonzero"] = torch.linalg.vector_norm(rows[:, :inputs], 0, dim=1)
         if bounds is not None:
-            sums["inside"] = self._inside(together[:, inputs + outputs :], around(*bounds, given[0].tensor.dtype))
+            x = rows[:, inputs + outputs :]
+            low, high = torch.tensor(bounds, dtype=entered[0].tensor.dtype).tolist()  # as the op sees them
+            sums["inside"] = (x == x.clamp(low, high)).sum(1)
         return Reading(name, inputs, scale, sums)
 
     def _rows(self, tensors: list[Tensor]) -> Tensor:
-        """All numbers by replica, (R, n), by one kernel: of equal shapes they may lie in memory as they like."""
+        """All numbers by replica, (R, n), by one kernel: `stack` also takes tensors that are not contiguous."""
         own = [self._by_replica(tensor) for tensor in tensors]
         if all(tensor.shape == own[0].shape for tensor in own):
             return torch.stack(own, dim=1).reshape(self.replicas, -1)
         return torch.cat([tensor.reshape(self.replicas, -1) for tensor in own], dim=1)
 
     def _by_replica(self, x: Tensor) -> Tensor:
-        """(R, ...) from a single model's x, a folded (R B, ...), or (R, ...) itself, which vmap has."""
+        """(R, ...) from a single model's x, from a folded (R B, ...), or from the (R, ...) of vmap."""
         if self.replicas == 1:
             return x.unsqueeze(0)
         return x if len(x) == self.replicas else torch.unflatten(x, 0, (self.replicas, -1))
@@ -141,14 +141,6 @@ class LayerProbe:
             return {"in_square": _gram(g.unsqueeze(1)).flatten(), "out_square": _gram(h.unsqueeze(1)).flatten()}
         gram = _gram(torch.unflatten(gradients, 1, (2, inputs)))
         return {"in_square": gram[:, 0, 0], "product": gram[:, 0, 1], "out_square": gram[:, 1, 1]}
-
-    def _inside(self, x: Tensor, bounds: tuple[float, float]) -> Tensor:
-        """How many of each row lie strictly between the bounds; hardtanh's derivative is such a mask in one kernel."""
-        if self._one is None:
-            self._one = x.new_ones(())
-        mask = torch.ops.aten.hardtanh_backward(self._one.expand_as(x), x, *bounds)
-        count: Tensor = torch.linalg.vector_norm(mask, 0, dim=1)
-        return count
 
 
 def _gram(rows: Tensor) -> Tensor:

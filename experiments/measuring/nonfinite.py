@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,14 +17,23 @@ LARGEST = 2.0**64  # a norm whose square overflows float32
 
 
 class Diverged(Exception):
-    """A loss, gradient, parameter or temperature is not finite; the message names step, parameter and layer.
+    """A loss, gradient, parameter or temperature is not finite; the message names step, parameter and layer."""
 
-    `values` is what is to be logged at that step.
-    """
 
-    def __init__(self, reason: str, values: Mapping[str, float]) -> None:
-        super().__init__(reason)
-        self.values = values
+@dataclass(frozen=True)
+class StepNumbers:
+    """The losses of the steps since the last logged one, norms of gradients and weights by parameter, T by layer."""
+
+    losses: list[float]
+    gradients: Mapping[str, float]
+    weights: Mapping[str, float]
+    temperatures: Mapping[str, float]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all are finite, and all norms can be squared."""
+        norms = (*self.gradients.values(), *self.weights.values())
+        return all(map(math.isfinite, (*self.losses, *self.temperatures.values()))) and all(map(_can_be_squared, norms))
 
 
 def is_finite(values: Tensor) -> bool:
@@ -31,39 +41,22 @@ def is_finite(values: Tensor) -> bool:
     return bool(values.isfinite().all())
 
 
-def is_sound(numbers: Iterable[float], norms: Iterable[float]) -> bool:
-    """Whether all numbers are finite, and all norms are and can be squared."""
-    return all(map(math.isfinite, numbers)) and all(norm < LARGEST for norm in norms)
-
-
-def diagnosis(
-    model: nn.Module,
-    x: Tensor,
-    step: int,
-    losses: list[float],
-    gradients: Mapping[str, float],
-    weights: Mapping[str, float],
-    temperatures: Mapping[str, float],
-) -> str:
-    """What is not finite at the logged step `step`, or too large to be squared, in words; empty if all is well.
-
-    `losses` are those of the steps since the last logged one; gradients and weights are norms by parameter,
-    temperatures are by layer.
-    """
-    if is_sound([*losses, *temperatures.values()], [*gradients.values(), *weights.values()]):
+def describe_fault(model: nn.Module, x: Tensor, step: int, numbers: StepNumbers) -> str:
+    """Says which numbers of the logged step `step` are not finite or too large to square; empty if all are sound."""
+    if numbers.is_sound:
         return ""
+    losses = numbers.losses
     bad_steps = [step - len(losses) + 1 + i for i, loss in enumerate(losses) if not math.isfinite(loss)]
-    bad_weights = [(name, norm) for name, norm in weights.items() if not norm < LARGEST]
-    bad_gradients = [(name, norm) for name, norm in gradients.items() if not norm < LARGEST]
     parts = [f"training diverged by step {step}"]
     if bad_steps:
         parts.append(f"the loss is {losses[bad_steps[0] - step - 1]} from step {bad_steps[0]} on")
-    for what, bad in (("parameter", bad_weights), ("gradient of", bad_gradients)):
+    for what, norms in (("parameter", numbers.weights), ("gradient of", numbers.gradients)):
+        bad = [(name, norm) for name, norm in norms.items() if not _can_be_squared(norm)]
         for name, norm in bad[:1]:
             fault = f"has norm {norm:.3g}" if math.isfinite(norm) else "is not finite"
             more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
             parts.append(f"{what} {name} {fault} (layer {name.rpartition('.')[0] or 'model'}){more}")
-    for name, temperature in [item for item in temperatures.items() if not math.isfinite(item[1])][:1]:
+    for name, temperature in [item for item in numbers.temperatures.items() if not math.isfinite(item[1])][:1]:
         parts.append(f"the temperature of layer {name} is {temperature}")
     layer = first_bad_layer(model, x)
     if layer:
@@ -71,14 +64,19 @@ def diagnosis(
     return "; ".join(parts) + ". Lower optimizer.lr, set optimizer.clip_norm, or see debug=anomaly"
 
 
+def _can_be_squared(norm: float) -> bool:
+    """False for NaN too."""
+    return norm < LARGEST
+
+
 def first_bad_layer(model: nn.Module, x: Tensor) -> str | None:
     """The name of the first module, in order of the forward pass, whose output is not finite; None if all are.
 
-    The pass changes nothing: what it would write into buffers goes into copies of them.
+    The pass changes nothing: it writes into copies of the buffers.
     """
     found: list[str] = []
 
-    def look(name: str) -> Any:
+    def watch(name: str) -> Any:
         def hook(module: nn.Module, inputs: Any, output: Any) -> None:
             if isinstance(output, Tensor) and not is_finite(output):
                 found.append(readable(name))
@@ -86,7 +84,7 @@ def first_bad_layer(model: nn.Module, x: Tensor) -> str | None:
         return hook
 
     leaves = {name: m for name, m in model.named_modules() if name and not any(m.children())}
-    hooks = [module.register_forward_hook(look(name)) for name, module in leaves.items()]
+    hooks = [module.register_forward_hook(watch(name)) for name, module in leaves.items()]
     try:
         with torch.no_grad():
             functional_call(model, {name: buffer.clone() for name, buffer in model.named_buffers()}, (x,))

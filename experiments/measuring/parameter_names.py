@@ -1,4 +1,4 @@
-"""Names of parameters and layers as they are logged."""
+"""The logged names of parameters and layers."""
 
 from __future__ import annotations
 

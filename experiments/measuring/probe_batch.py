@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from experiments.measuring.taps import tapped
+from experiments.measuring.taps import tap
 from surrogates import mode
 from surrogates.hard_layer import Mode
 
@@ -25,14 +25,14 @@ def layer_outputs(model: nn.Module, x: Tensor, how: Mode, replicas: int = 1) -> 
     was_training = model.training
     model.eval()  # batch norm must not learn from these samples
     try:
-        with torch.no_grad(), mode(model, how), tapped(model, keep):
-            model(repeated(x, replicas))
+        with torch.no_grad(), mode(model, how), tap(model, keep):
+            model(repeat(x, replicas))
     finally:
         model.train(was_training)
     return {name: torch.cat(calls, dim=1) for name, calls in outputs.items()}
 
 
-def repeated(x: Tensor, replicas: int) -> Tensor:
+def repeat(x: Tensor, replicas: int) -> Tensor:
     """The same samples (B, ...) for every replica, folded."""
     return x.expand(replicas, *x.shape).flatten(0, 1)
 
@@ -49,7 +49,7 @@ def _share(mask: Tensor) -> Tensor:
 def gaps(soft: Outputs, hard: Outputs) -> dict[str, Tensor]:
     """By tag, mean |soft - hard| over each hard layer's outputs (..., n), (...), in units of the output.
 
-    Each from a pass of its own, so that a layer's gap includes what comes of the gaps before it.
+    Each comes from a pass of its own, so a layer's gap includes the effect of the gaps before it.
     """
     return {f"op/{name}/soft_hard_gap": (soft[name] - hard[name]).abs().mean(-1) for name in hard}
 

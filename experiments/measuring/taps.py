@@ -1,4 +1,4 @@
-"""Access to what enters and leaves a model's hard layers, of one model or of a stack, from inside vmap too."""
+"""The inputs and outputs of the hard layers of one model, or of a stack, inside vmap too."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Keep = Callable[[str, str, Tensor], None]  # layer's readable name, in or out, t
 
 
 @contextmanager
-def tapped(model: nn.Module, keep: Keep) -> Iterator[None]:
-    """Hands `keep` the first input and the output of every hard layer; of a stack folded, or (R, B, ...)."""
+def tap(model: nn.Module, keep: Keep) -> Iterator[None]:
+    """Passes to `keep` the first input and the output of every hard layer; of a stack folded, or (R, B, ...)."""
 
     def before(name: str) -> Any:
         return lambda module, inputs: (_tap(inputs[0], partial(keep, name, "in")), *inputs[1:])
@@ -38,15 +38,15 @@ def tapped(model: nn.Module, keep: Keep) -> Iterator[None]:
 
 
 def _tap(x: Tensor, keep: Callable[[Tensor], None]) -> Tensor:
-    if torch._C._are_functorch_transforms_active():
-        seen: Tensor = _Tap.apply(x, keep)
-        return seen
-    keep(x)
-    return x
+    """A view of x; keeps the tensor of all replicas under vmap, else x."""
+    batched: list[Tensor] = []
+    view: Tensor = _Tap.apply(x, batched.append)
+    keep(batched[0] if batched else x)
+    return view
 
 
 class _Tap(torch.autograd.Function):
-    """x; its batching rule is where the tensor of all replicas can be had, in autograd's own graph."""
+    """A view of x; the batching rule, which runs under vmap only, receives the tensor of all replicas."""
 
     @staticmethod
     def forward(x: Tensor, keep: Any) -> Tensor:
@@ -62,6 +62,6 @@ class _Tap(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, dims: Any, x: Tensor, keep: Any) -> tuple[Tensor, int]:
-        together = x if dims[0] == 0 else x.movedim(dims[0], 0)
-        keep(together)
-        return together.view_as(together), 0
+        rows = x if dims[0] == 0 else x.movedim(dims[0], 0)
+        keep(rows)
+        return rows.view_as(rows), 0

@@ -14,8 +14,8 @@ class Block(nn.Module):
 
     `layer(outputs)` makes a branch's layer, `norm(outputs)` its batch norm or None; `inputs` is how many numbers one
     pre-activation sees.
-    Raises ValueError if a branch needs more pre-activations for one activation than there are inputs, and what the
-    component raises for this width or these layers.
+    Raises ValueError if a branch needs more pre-activations for one activation than there are inputs, or if the
+    component does not fit the width or the layers.
     """
 
     def __init__(

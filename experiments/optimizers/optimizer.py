@@ -1,4 +1,4 @@
-"""What the optimizers share."""
+"""The settings that all optimizers share: rate, decay, clipping and the learning-rate schedule."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ CLOSE = 1e-6  # how far a stack may be from its replicas alone, in float64
 
 
 def obstacle(choices: Choices) -> str | None:
-    """What keeps runs of this configuration from being stacked, in words; None if nothing does."""
+    """Why runs of this configuration cannot be stacked; None if they can."""
     settings = choices.settings
     if settings.precision not in ("float32", "float64"):
         return f"precision={settings.precision} scales its loss, or rounds, run by run"
@@ -31,7 +31,7 @@ def obstacle(choices: Choices) -> str | None:
         return f"{type(choices.optimizer).__name__} has no stacked form ({known} have)"
     try:
         _try(choices)
-    except Exception as error:  # whatever torch says of an operation without a batching rule
+    except Exception as error:  # torch has many for an operation without a batching rule
         return f"{type(error).__name__}: {(str(error).strip() or 'no reason given').splitlines()[0]}"
     return None
 
@@ -48,16 +48,16 @@ def _try(choices: Choices) -> None:
     stream = torch.Generator().manual_seed(0)
     halves = [torch.randn(shape, generator=stream, dtype=torch.float64) for _ in models]
     x = torch.stack(halves).to(choices.settings.device)
-    alone = [_answers(copy.deepcopy(model), own, seed) for seed, (model, own) in enumerate(zip(models, x, strict=True))]
-    together = _answers(stack(models), x.flatten(0, 1), torch.tensor([0, 1]))
-    for part, whole, *own in zip(("outputs", "gradients", "evaluation"), together, *alone, strict=True):
+    alone = [_answer(copy.deepcopy(model), own, seed) for seed, (model, own) in enumerate(zip(models, x, strict=True))]
+    stacked = _answer(stack(models), x.flatten(0, 1), torch.tensor([0, 1]))
+    for part, whole, *own in zip(("outputs", "gradients", "evaluation"), stacked, *alone, strict=True):
         if whole.shape != torch.cat(own).shape:
             raise ValueError(f"two stacked models give {part} of shape {tuple(whole.shape)}")
         if not torch.allclose(whole, torch.cat(own), rtol=CLOSE, atol=CLOSE, equal_nan=True):
             raise ValueError(f"{part} of two stacked models are not those of each alone, which mix samples of a batch")
 
 
-def _answers(model: nn.Module, x: Tensor, seed: int | Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _answer(model: nn.Module, x: Tensor, seed: int | Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Outputs, the gradient with respect to the inputs, and the outputs in evaluation."""
     anneal(model, 0.5, 0.5)
     key_noise(model, seed, 1)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from experiments.optimizers.adam import Adam
 from experiments.optimizers.adamw import AdamW
@@ -25,16 +25,16 @@ State = dict[str, dict[str, Tensor]]  # by parameter and by what torch.optim cal
 class StackedOptimizer:
     """Optimizer steps of R replicas; `state` is kept by parameter name, replica axis first."""
 
-    def __init__(self, policies: Sequence[Optimizer], parameters: Mapping[str, torch.nn.Parameter]) -> None:
+    def __init__(self, policies: Sequence[Optimizer], parameters: Mapping[str, nn.Parameter]) -> None:
         self.policies, self.parameters = policies, parameters
         self.device = next(iter(parameters.values())).device
         self.state: State = {}
         self.steps = 0
-        self.decay = self._each([policy.weight_decay for policy in policies])
+        self.decay = self._share_or_stack([policy.weight_decay for policy in policies])
         distinct = list(dict.fromkeys(policies))
-        self._distinct, self._which = distinct, [distinct.index(policy) for policy in policies]
+        self._distinct, self._index = distinct, [distinct.index(policy) for policy in policies]
 
-    def _each(self, values: Sequence[float]) -> Number:
+    def _share_or_stack(self, values: Sequence[float]) -> Number:
         if len(set(values)) == 1:
             return float(values[0])
         return torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -42,16 +42,16 @@ class StackedOptimizer:
     def rates(self, step: int, max_steps: int) -> list[float]:
         """Each replica's learning rate at optimizer step `step`, counted from 0."""
         rates = [policy.lr_at(step, max_steps) if policy.scheduled else policy.lr for policy in self._distinct]
-        return [rates[which] for which in self._which]
+        return [rates[index] for index in self._index]
 
     def numbers(self, rates: Sequence[float]) -> dict[str, Number]:
-        """What the next step multiplies with: it is the `steps`-th from here on."""
+        """The factors of the next step, by name; counts the step."""
         self.steps += 1
-        return {"lr": self._each(rates), "decay": self.decay}
+        return {"lr": self._share_or_stack(rates), "decay": self.decay}
 
     @torch.no_grad()
     def advance(self, rates: Sequence[float]) -> None:
-        """One step with these learning rates; parameters without a gradient are left alone, as torch.optim does."""
+        """One step with these learning rates; parameters without a gradient do not change, as in torch.optim."""
         numbers = self.numbers(rates)
         for name, parameter in self.parameters.items():
             if parameter.grad is not None:
@@ -71,7 +71,7 @@ class StackedOptimizer:
         return {"state": kept, "param_groups": groups(self.policies[index], len(self.parameters))}
 
     def restore(self, states: Sequence[Mapping[str, Any]], steps: int) -> None:
-        """Goes on from the states of the replicas, all after `steps` optimizer steps."""
+        """Loads the states of the replicas, all after `steps` optimizer steps."""
         self.steps = steps
         for number, name in enumerate(self.parameters):
             first = states[0]["state"].get(number)
@@ -83,13 +83,13 @@ class StackedOptimizer:
 class StackedSGD(StackedOptimizer):
     """SGD with momentum: v = m v + g, p = p - lr v, or with Nesterov's p - lr (g + m v); g includes the decay of p."""
 
-    def __init__(self, policies: Sequence[SGD], parameters: Mapping[str, torch.nn.Parameter]) -> None:
+    def __init__(self, policies: Sequence[SGD], parameters: Mapping[str, nn.Parameter]) -> None:
         super().__init__(policies, parameters)
-        self.momentum = self._each([policy.momentum for policy in policies])
+        self.momentum = self._share_or_stack([policy.momentum for policy in policies])
         self.nesterov = policies[0].nesterov
 
     def numbers(self, rates: Sequence[float]) -> dict[str, Number]:
-        """With the momentum."""
+        """The rates, decays and momenta."""
         return {**super().numbers(rates), "momentum": self.momentum}
 
     def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], numbers: Mapping[str, Number]) -> None:
@@ -111,7 +111,7 @@ class StackedAdam(StackedOptimizer):
     decoupled = False
 
     def numbers(self, rates: Sequence[float]) -> dict[str, Number]:
-        """With the corrections of the running means' bias."""
+        """The rates and decays, and the corrections of the running means' bias."""
         policy: Any = self.policies[0]
         numbers = super().numbers(rates)
         size = numbers["lr"] / (1 - policy.beta1**self.steps)
@@ -142,19 +142,10 @@ class StackedAdamW(StackedAdam):
 
 
 def groups(policy: Optimizer, count: int) -> list[dict[str, Any]]:
-    """The `param_groups` in the `state_dict` of the policy's torch optimizer over `count` parameters.
-
-    torch wraps the two methods that this takes so that the first call imports its compiler, which takes 1.5 s.
-    """
-    wrapped = {name: getattr(torch.optim.Optimizer, name) for name in ("add_param_group", "state_dict")}
-    try:
-        for name, method in wrapped.items():
-            setattr(torch.optim.Optimizer, name, getattr(method, "__wrapped__", method))
-        state = policy.build([torch.nn.Parameter(torch.empty(0)) for _ in range(count)]).state_dict()
-    finally:
-        for name, method in wrapped.items():
-            setattr(torch.optim.Optimizer, name, method)
-    kept: list[dict[str, Any]] = state["param_groups"]
+    """The `param_groups` in the `state_dict` of the policy's torch optimizer over `count` parameters."""
+    kept: list[dict[str, Any]] = policy.build(nn.Parameter(torch.empty(0)) for _ in range(count)).state_dict()[
+        "param_groups"
+    ]
     return kept
 
 

@@ -1,4 +1,4 @@
-"""From checked choices to the model, and to the configuration that its run is known by."""
+"""Builds the model of checked choices, and sets unused knobs to None in the configuration."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from experiments.config.values import ConfigError, name_key, without_effect
 from experiments.training.initialise import initialise
 from surrogates import EmptyCell, hard_layers
 
-# What has no effect once a knob has none.
+# The keys of strategy without effect if a knob has none.
 DEPENDENT = {"temperature": ("temperature", "schedule", "final_temperature", "clock", "gap"), "kernel": ("kernel",)}
 
 
 def build_model(choices: Choices) -> nn.Module:
     """The chosen model with the chosen component, its weights drawn from the seed; no global generator moves.
 
-    Raises ConfigError for sizes that do not fit, EmptyCell for a component and a strategy that do not go together.
+    Raises ConfigError for sizes that do not fit, EmptyCell if the component's op lacks the strategy's reading.
     """
     try:
         return _model(choices)
@@ -31,7 +31,7 @@ def build_model(choices: Choices) -> nn.Module:
         raise
     except ValueError as error:
         raise ConfigError(name_key("component", choices.plain["component"], str(error))) from None
-    except (RuntimeError, MemoryError, OverflowError) as error:  # torch's words for too large
+    except (RuntimeError, MemoryError, OverflowError) as error:  # torch raises these for a model that is too large
         raise ConfigError(f"the model cannot be made: {str(error).splitlines()[0]}") from None
 
 
@@ -52,7 +52,7 @@ def floating(settings: Settings) -> torch.dtype:
 
 
 def drop_unused_knobs(plain: dict[str, Any], model: nn.Module, overrides: Iterable[str]) -> list[str]:
-    """Sets knobs to None that this strategy does not use on this op; says so of those that were set on purpose."""
+    """Sets knobs to None that this strategy does not use on this op; returns a note for each that the user set."""
     return drop_knobs(plain, used_knobs(model), overrides)
 
 
@@ -62,7 +62,7 @@ def used_knobs(model: nn.Module) -> set[str]:
 
 
 def drop_knobs(plain: dict[str, Any], used: set[str], overrides: Iterable[str]) -> list[str]:
-    """`drop_unused_knobs` for knobs already known."""
+    """`drop_unused_knobs` for a model whose used knobs are known."""
     dropped = set()
     for knob in DEPENDENT.keys() - used:
         for key in DEPENDENT[knob]:
@@ -73,7 +73,7 @@ def drop_knobs(plain: dict[str, Any], used: set[str], overrides: Iterable[str]) 
 
 
 def prepare(threads: int, device: str) -> None:
-    """Threads and determinism of this process; raises ConfigError for a device that is not there or lacks float64."""
+    """Sets this process's threads and determinism; raises ConfigError for a device that is absent or lacks float64."""
     torch.set_num_threads(threads)
     try:
         float(torch.zeros((), device=device, dtype=torch.float64))

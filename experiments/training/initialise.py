@@ -1,4 +1,4 @@
-"""Initial weights from a generator of their own, so that equal seeds give every strategy the same ones."""
+"""Initial weights from a generator of their own: for one seed every strategy starts with the same weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def stream(name: str, seed: int) -> torch.Generator:
 
 
 def initialise(model: nn.Module, seed: int) -> None:
-    """Draws every linear and conv layer anew, by torch's own rule: U(-1/sqrt(fan_in), 1/sqrt(fan_in))."""
+    """Draws the weights of every linear and conv layer by torch's own rule, U(-1/sqrt(fan_in), 1/sqrt(fan_in))."""
     generator = stream("init", seed)
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
@@ -28,7 +28,7 @@ def initialise(model: nn.Module, seed: int) -> None:
 
 
 def _trained_weight(layer: nn.Module) -> Tensor:
-    """The weight that training changes, which is not the one that the layer applies if that is parametrized."""
+    """The weight that training changes: of a parametrized layer the original, not the one that it applies."""
     parametrized = parametrize.is_parametrized(layer, "weight")
     weight = layer.parametrizations.weight.original if parametrized else layer.weight  # type: ignore[union-attr]
     assert isinstance(weight, Tensor)

@@ -1,4 +1,4 @@
-"""Stopping at a signal: after the running step, with everything saved."""
+"""Signals stop a run after the running step, with everything saved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """Stopped by a signal, with a checkpoint written; `signum` says which."""
+    """The signal `signum` stopped the run; its checkpoint is written."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(f"stopped by {signal.Signals(signum).name}")
@@ -17,11 +17,11 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Pruned(Exception):
-    """Broken off by whoever watches the run; the message says why. It could go on."""
+    """The run's watcher ended it, for the reason in the message; the run can be resumed."""
 
 
 class Stop:
-    """Whether a signal has asked for a stop; a second one does not wait for the step to end, unless `patient`."""
+    """The signal that asked for a stop, if one did; a second one interrupts the step, unless `patient`."""
 
     signum: int | None = None
 
@@ -29,7 +29,7 @@ class Stop:
         self.patient = patient
 
     def handle(self, signum: int, _: Any) -> None:
-        """Takes note of a signal."""
+        """Notes a signal."""
         if self.signum is not None and not self.patient:
             raise Interrupted(signum)
         self.signum = signum
@@ -37,7 +37,7 @@ class Stop:
 
 @contextmanager
 def stop_signals(patient: bool = False) -> Iterator[Stop]:
-    """Catches SIGINT and SIGTERM in a block of the main thread; elsewhere there is nothing to catch."""
+    """Catches SIGINT and SIGTERM in a block of the main thread; other threads receive no signals."""
     stop = Stop(patient)
     try:
         before = {number: signal.signal(number, stop.handle) for number in (signal.SIGINT, signal.SIGTERM)}

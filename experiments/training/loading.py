@@ -20,8 +20,8 @@ def load(run: str | Path, which: Literal["best", "last"] = "best", device: str =
     """The trained model of a run folder in evaluation mode: an ordinary nn.Module whose hard layers are hard.
 
     `which`: the checkpoint that was best on validation data, or the last one.
-    Raises FileNotFoundError for a folder without a run, CheckpointError for one without that checkpoint or with one
-    that does not fit, EmptyCell for one that was not applicable.
+    Raises FileNotFoundError for a folder without a run, CheckpointError if that checkpoint is absent or does not fit,
+    EmptyCell for a run that was not applicable.
     """
     if which not in ("best", "last"):
         raise ValueError(f"which must be 'best' or 'last', got {which!r}")
@@ -42,12 +42,12 @@ def load(run: str | Path, which: Literal["best", "last"] = "best", device: str =
 
 
 def chosen(run: RunPaths) -> Choices:
-    """What the run's configuration selects, on the CPU; knobs it left out take their defaults."""
+    """The choices of the run's configuration, on the CPU; unused knobs get their defaults."""
     if not run.config.exists():
         raise FileNotFoundError(f"{run.path} holds no run: there is no {run.config.name}")
     try:
         config = OmegaConf.load(run.config)
-    except Exception as error:  # whatever is wrong with the file
+    except Exception as error:  # YAML errors, or unreadable bytes
         raise ConfigError(f"{run.config} cannot be read: {str(error).splitlines()[0]}") from None
     if not (isinstance(config, DictConfig) and isinstance(config.get("strategy"), DictConfig)):
         raise ConfigError(f"{run.config} is not the configuration of a run")

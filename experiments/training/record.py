@@ -1,9 +1,9 @@
-"""What one run leaves behind while it trains: curves, log, checkpoints, and in the end its result."""
+"""What one run writes while it trains: curves, log, checkpoints, and in the end its result."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -18,11 +18,14 @@ from experiments.tracking.run_status import RUNNING
 from experiments.tracking.strict_json import write_json
 from experiments.tracking.tensorboard import CurveWriter
 
+Watch = Callable[[int, Mapping[str, float]], None]
+
 
 class Record:
-    """The files of a claimed run folder; `step` is the last one that they hold, None for a run that begins.
+    """The files of a claimed run folder; `step` is the last one that they hold, None for a new run.
 
-    `findings` is the mark of the diagnostics at that step, of a run that had some.
+    `findings` is the mark of the diagnostics log at that step, None without diagnostics. `title` is for the progress
+    bar; `watch` receives the logged values of a step, and may raise Pruned.
     """
 
     def __init__(
@@ -33,10 +36,13 @@ class Record:
         diagnostics: Diagnostics,
         step: int | None,
         findings: Mapping[str, Any] | None = None,
+        title: str = "",
+        watch: Watch | None = None,
     ) -> None:
         self.folder, self.curves, self.log, self.diagnostics = folder, curves, log, diagnostics
         self.findings = _findings(folder, step, findings) if diagnostics.kinds else None
         self._logged_at = (time.monotonic(), step or 0)
+        self.title, self.watch = title, watch
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Adds what was logged at a step."""
@@ -46,7 +52,7 @@ class Record:
         self.curves.scalars(step, {**values, "steps_per_second": (step - before) / max(now - since, 1e-9)})
 
     def say_fault(self, fault: str, policy: str) -> None:
-        """Says what was first not finite, by a policy that goes on."""
+        """Says what was first not finite, under a policy that trains on."""
         self.folder.say(f"note: {fault}; on_nonfinite={policy} goes on")
 
     def diagnose(self, step: int, model: nn.Module, batch: tuple[Tensor, Tensor]) -> None:
@@ -57,7 +63,7 @@ class Record:
         self.curves.scalars(step, values)
 
     def save(self, state: Mapping[str, Any]) -> None:
-        """Puts the curves on the disk, then the checkpoint from which they go on."""
+        """Writes the curves to the disk, then the checkpoint that continues them."""
         for log in self._logs():
             log.sync()
         self.curves.flush()
@@ -67,7 +73,7 @@ class Record:
         checkpoint.save(self.folder.last_checkpoint, {**own, **state})
 
     def note_time(self) -> None:
-        """Writes down how long the run has taken, which is lost if it is killed."""
+        """Writes down how long the run has taken, so that a kill does not lose it."""
         self.folder.write_status(RUNNING)
 
     def finish(
@@ -90,7 +96,7 @@ class Record:
         return result
 
     def close(self, success: bool | None) -> None:
-        """Closes the logs; None for a run that is to be resumed."""
+        """Closes the logs; `success` is None for a run that is to be resumed."""
         self.curves.close(success)
         for log in self._logs():
             log.close()
@@ -100,7 +106,7 @@ class Record:
 
 
 def _findings(folder: RunFolder, step: int | None, mark: Mapping[str, Any] | None) -> MetricsLog:
-    """The log of diagnostics, which the run may not have had when it was cut off: then there is no mark of it."""
+    """The log of diagnostics; there is no mark of it if the run had no diagnostics when it was interrupted."""
     path = folder.diagnostics
     try:
         return MetricsLog(path, step if mark is not None or path.exists() else None, mark)

@@ -1,4 +1,4 @@
-"""Scores of a model on a part of a data set; the hard op decides."""
+"""Scores of a model, or of a stack of replicas, on a part of a data set; the hard op decides."""
 
 from __future__ import annotations
 
@@ -10,47 +10,53 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from experiments.data.dataset import Part
+from experiments.measuring.probe_batch import repeat
 from surrogates import mode
 from surrogates.hard_layer import Mode
 
 CHUNK = 2048  # samples at once
+ROWS = 16384  # samples of all replicas at once
 
 
 @dataclass(frozen=True)
-class Score:
+class PartScore:
     """Mean cross-entropy in nats, and the share of right answers."""
 
     loss: float
     accuracy: float
 
 
-def score(model: nn.Module, part: Part, how: Mode = "hard") -> Score:
+def score(model: nn.Module, part: Part, how: Mode = "hard") -> PartScore:
     """The score of a model on a part with hard ops, or as the strategy computes them; changes nothing in the model."""
+    return scores(model, part, how)[0]
+
+
+def scores(model: nn.Module, part: Part, how: Mode = "hard", replicas: int = 1) -> list[PartScore]:
+    """The score of each replica of a stack."""
     was_training = model.training
     model.eval()
-    loss, right = 0.0, 0
+    losses, right = [0.0] * replicas, [0] * replicas
+    chunk = min(CHUNK, max(1, ROWS // replicas))
     try:
         with torch.no_grad(), mode(model, how):
-            for x, y in zip(torch.split(part.x, CHUNK), torch.split(part.y, CHUNK), strict=True):
-                logits = model(x)
-                loss += float(F.cross_entropy(logits, y, reduction="sum"))
-                right += int((logits.argmax(1) == y).sum())
+            for x, y in zip(torch.split(part.x, chunk), torch.split(part.y, chunk), strict=True):
+                for r, logits in enumerate(model(repeat(x, replicas)).chunk(replicas)):
+                    losses[r] += float(F.cross_entropy(logits, y, reduction="sum"))
+                    right[r] += int((logits.argmax(1) == y).sum())
     finally:
         model.train(was_training)
-    return Score(loss / len(part.y), right / len(part.y))
+    return [PartScore(loss / len(part.y), count / len(part.y)) for loss, count in zip(losses, right, strict=True)]
 
 
 def has_batch_norm(model: nn.Module) -> bool:
     """Whether a model keeps batch-norm statistics."""
-    return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
+    return bool(_batch_norms(model))
 
 
-def recalibrated(model: nn.Module, x: Tensor) -> nn.Module:
+def recalibrate(model: nn.Module, x: Tensor) -> nn.Module:
     """A copy whose batch-norm statistics are those of the hard ops on x: means over its chunks."""
-    hard = copy.deepcopy(model)
-    norms = [module for module in hard.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
-    hard.eval()
-    for norm in norms:
+    hard = copy.deepcopy(model).eval()
+    for norm in _batch_norms(hard):
         norm.reset_running_stats()
         norm.momentum = None  # a cumulative mean
         norm.train()
@@ -59,3 +65,7 @@ def recalibrated(model: nn.Module, x: Tensor) -> nn.Module:
             if len(chunk) > 1:
                 hard(chunk)
     return hard.eval()
+
+
+def _batch_norms(model: nn.Module) -> list[nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d]:
+    return [m for m in model.modules() if isinstance(m, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d)]

@@ -1,9 +1,9 @@
-"""One process's work on a claimed run: trains, evaluates, logs, saves, and can be stopped at any step."""
+"""One process's work on claimed runs that train together: trains, evaluates, logs, saves, and stops at a signal."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.measuring.nonfinite import Diverged
@@ -11,87 +11,119 @@ from experiments.terminal.console import Progress
 from experiments.training.denormals import denormals_as_zero
 from experiments.training.interruption import Interrupted, stop_signals
 from experiments.training.record import Record
-from experiments.training.trainer import Trainer
+from experiments.training.replicas import Replicas, Values
+from experiments.training.together import together
 from experiments.training.validation import Validation
 
 CHECKPOINT_SECONDS = 5.0  # evaluations write a checkpoint, but not more often than this
+SHARE = 0.03  # of the time that checkpoints may take: one costs a file a replica
 
 
 class Session:
-    """Brings a run to its end; `train` returns the result."""
+    """Brings the replicas with a record to their end; a replica without one only keeps its slot in the stack.
 
-    def __init__(
-        self, trainer: Trainer, record: Record, watch: Callable[[int, Mapping[str, float]], None] | None = None
-    ) -> None:
-        self.trainer, self.record, self.watch = trainer, record, watch
-        self.validate = Validation(trainer.model, trainer.data, trainer.settings.seed)
-        self._told = False
+    `fail(r, error)` receives each replica that diverges, whose record is not written to any more.
+    """
+
+    def __init__(self, trainer: Replicas, records: Mapping[int, Record], fail: Callable[[int, Diverged], None]) -> None:
+        self.trainer, self.records, self._fail = trainer, records, fail
+        self.validate = Validation(trainer)
+        self._pause = CHECKPOINT_SECONDS
         self._saved_at = time.monotonic()
 
-    def train(self, title: str) -> dict[str, Any]:
-        """Goes on to the last step; raises Diverged or Interrupted."""
+    def train(self) -> dict[int, dict[str, Any]]:
+        """Trains to the last step, or until no replica is left; each one's result. Raises Interrupted."""
         trainer, last = self.trainer, self.trainer.settings.max_steps
-        progress = Progress(title, last, trainer.step, self.record.folder)
+        lines = {r: Progress(own.title, last, trainer.step, own.folder) for r, own in self.records.items()}
         try:
             with denormals_as_zero(), stop_signals() as stop:
-                while trainer.step < last:
-                    values = self._advance()
-                    if values:
-                        progress.update(trainer.step, values)
-                        if self.watch is not None:
-                            self.watch(trainer.step, values)
+                while trainer.step < last and self.alive:
+                    self._show(lines, self._advance())
                     if stop.signum is not None:
                         self.save()
                         raise Interrupted(stop.signum)
         finally:
-            progress.close()
+            for line in lines.values():
+                line.close()
         return self._finish()
 
-    def _advance(self) -> dict[str, float]:
-        """One step, what is due after it, and what was logged."""
+    @property
+    def alive(self) -> list[int]:
+        """The replicas with a record that have not diverged."""
+        diverged = self.trainer.diverged
+        return [r for r in self.records if r not in diverged]
+
+    def _advance(self) -> list[Values]:
+        """One step, and what is due after it; what was logged, by replica, or an empty list."""
         trainer, settings = self.trainer, self.trainer.settings
-        try:
-            values = trainer.advance() or {}
-        except Diverged as diverged:
-            self.record.write(trainer.step, diverged.values)  # the curve shows where it broke off
-            raise
-        self._tell_fault()
+        known = set(trainer.faults)
+        values = trainer.advance()
+        self._report_faults(trainer.faults.keys() - known, values)
         last = trainer.step == settings.max_steps
-        evaluates = last or trainer.step % settings.eval_every == 0
+        evaluates = bool(self.alive) and (last or trainer.step % settings.eval_every == 0)
         if evaluates:
-            values |= self.validate(trainer.step, last)
+            scores = self.validate(trainer.step, last)
+            values = [{**own, **scored} for own, scored in zip(values or [{}] * len(scores), scores, strict=True)]
         if values:
-            self.record.write(trainer.step, values)
-        if self.record.diagnostics.due(trainer.step):
-            self.record.diagnose(trainer.step, trainer.model, trainer.batch(trainer.step + 1))
-        if evaluates and time.monotonic() - self._saved_at > CHECKPOINT_SECONDS:
+            for r in self.alive:
+                self.records[r].write(trainer.step, values[r])
+        self._diagnose()
+        if evaluates and time.monotonic() - self._saved_at > self._pause:
             self.save()
         return values
 
-    def _tell_fault(self) -> None:
-        """Says once, by a policy that goes on, what was not finite first."""
-        if self.trainer.fault and not self._told:
-            self._told = True
-            self.record.say_fault(self.trainer.fault, self.trainer.settings.on_nonfinite)
+    def _show(self, lines: Mapping[int, Progress], values: Sequence[Values]) -> None:
+        for r in self.alive if values else []:
+            lines[r].update(self.trainer.step, values[r])
+            watch = self.records[r].watch
+            if watch is not None:
+                watch(self.trainer.step, values[r])
+
+    def _report_faults(self, new: set[int], values: Sequence[Values]) -> None:
+        trainer = self.trainer
+        for r in sorted(new & self.records.keys()):
+            if r in trainer.diverged:
+                self.records[r].write(trainer.step, values[r])  # the curve shows where it ended
+                self._fail(r, Diverged(trainer.faults[r]))
+            else:
+                self.records[r].say_fault(trainer.faults[r], trainer.settings.on_nonfinite)
+
+    def _diagnose(self) -> None:
+        """Measures each replica with diagnostics as a model alone, on the batch of the next step."""
+        trainer = self.trainer
+        for r in self.alive:
+            if self.records[r].diagnostics.due(trainer.step):
+                self.records[r].diagnose(trainer.step, trainer.single(r), trainer.batch(r, trainer.step + 1))
 
     def save(self) -> None:
-        """Writes a checkpoint, and what was logged so far before it, and the time."""
+        """Writes every replica's checkpoint, and the time; until all are there, the one before is the group's."""
+        began = time.monotonic()
         self._save()
-        self.record.note_time()
+        together(Record.note_time, (self.records[r] for r in self.alive))
+        self._saved_at = time.monotonic()
+        self._pause = max(CHECKPOINT_SECONDS, (self._saved_at - began) / SHARE)
 
     def _save(self) -> None:
-        state = {"trainer": self.trainer.state(), "best": self.validate.best, "outputs": self.validate.outputs}
-        self.record.save(state)
-        self._saved_at = time.monotonic()
+        together(lambda pair: pair[0].save(pair[1]), ((self.records[r], self._state(r)) for r in self.alive))
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from a saved checkpoint."""
-        self.trainer.restore(state["trainer"])
-        self.validate.best, self.validate.outputs = state["best"], state["outputs"]
+    def _state(self, r: int) -> dict[str, Any]:
+        return {"trainer": self.trainer.state(r), **self.validate.state(r)}
 
-    def _finish(self) -> dict[str, Any]:
-        """Saves both models and writes `result.json`."""
-        best = self.validate.best_tested()
+    def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
+        """Loads the replicas' checkpoints, all of one step."""
+        self.trainer.restore([state["trainer"] for state in states])
+        self.validate.restore(states)
+
+    def _finish(self) -> dict[int, dict[str, Any]]:
+        """Saves all models and writes the results."""
+        if not self.alive:
+            return {}
+        best = self.validate.test_best()
         self._save()
         trainer = self.trainer
-        return self.record.finish(best, self.validate.best["model"], "single", trainer.record, trainer.skipped)
+
+        def finish(r: int) -> dict[str, Any]:
+            weights = self.validate.best[r]["model"]
+            return self.records[r].finish(best[r], weights, trainer.engine, trainer.records[r], trainer.skipped)
+
+        return dict(zip(self.alive, together(finish, self.alive), strict=True))

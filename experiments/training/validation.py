@@ -1,74 +1,88 @@
-"""What is scored between training steps, and which model was best so far."""
+"""What is scored between training steps, and which model of each replica was best so far."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch import Tensor, nn
+import torch
+from torch import Tensor
 
-from experiments.data.dataset import Dataset
+from experiments.data.dataset import Part
 from experiments.measuring.probe_batch import flip_rates, gaps, layer_outputs, numbers
-from experiments.training.scoring import has_batch_norm, recalibrated, score
+from experiments.training.replicas import Replicas, Values
+from experiments.training.scoring import has_batch_norm, recalibrate, score, scores
 from surrogates import hard_layers, key_noise
+from surrogates.hard_layer import Mode
 
 PROBE_SAMPLES = 256  # on which flipped decisions are counted
 
 
 class Validation:
-    """Scores a model in training on fixed parts; `best` is the record of the best one on validation data."""
+    """Scores R models in training on fixed parts; `best[r]` holds the scores and weights of replica r's best one."""
 
-    def __init__(self, model: nn.Module, data: Dataset, seed: int) -> None:
-        self.model, self.data, self.seed = model, data, seed
-        self.soft = any(layer.strategy.soft_forward for layer in hard_layers(model).values())
-        self.best: dict[str, Any] = {}
-        self.outputs: dict[str, Tensor] = {}
+    def __init__(self, trainer: Replicas) -> None:
+        self.trainer, self.model, self.data, self.replicas = trainer, trainer.model, trainer.data, trainer.replicas
+        self.soft = any(layer.strategy.soft_forward for layer in hard_layers(self.model).values())
+        self.best: list[dict[str, Any]] = [{} for _ in range(self.replicas)]
+        self.outputs: dict[str, Tensor] = {}  # (R, n), from which the next flip rates are counted
 
-    def __call__(self, step: int, last: bool) -> dict[str, float]:
-        """Scores by tag: with hard ops, as the strategy computes where that differs, and flipped decisions."""
-        hard = score(self.model, self.data.val)
-        values = {"loss/val": hard.loss, "accuracy/val": hard.accuracy}
+    def __call__(self, step: int, last: bool) -> list[Values]:
+        """Scores by replica and tag: with hard ops, as the strategy computes if that differs, and flipped decisions."""
+        parts = [self._score(self.data.val, "hard", "val")]
         if self.soft:
-            key_noise(self.model, self.seed, -step)
-            soft = score(self.model, self.data.val, "strategy")
-            values |= {"loss/val_soft": soft.loss, "accuracy/val_soft": soft.accuracy}
-        values |= self._on_probe_batch(step)
+            key_noise(self.model, self.trainer.key, -step)
+            parts.append(self._score(self.data.val, "strategy", "val_soft"))
+        parts.append(self._compare_outputs(step))
         if last:
-            values |= self._final()
-        if hard.accuracy > self.best.get("accuracy/val", -1.0):
-            self.best = {"step": step, **values, "model": copied(self.model.state_dict())}
+            parts.append([self._final_scores(r, test) for r, test in enumerate(self._test())])
+        values = [{tag: value for own in rows for tag, value in own.items()} for rows in zip(*parts, strict=True)]
+        for r, own in enumerate(values):
+            if own["accuracy/val"] > self.best[r].get("accuracy/val", -1.0):
+                self.best[r] = {"step": step, **own, "model": self.trainer.weights(r)}
         return values
 
-    def _on_probe_batch(self, step: int) -> dict[str, float]:
-        """Decisions that flipped since the last time, and the soft values' distance where the strategy has any."""
+    def _score(self, part: Part, how: Mode, name: str) -> list[Values]:
+        found = scores(self.model, part, how, self.replicas)
+        return [{f"loss/{name}": own.loss, f"accuracy/{name}": own.accuracy} for own in found]
+
+    def _test(self) -> list[float]:
+        return [own.accuracy for own in scores(self.model, self.data.test, "hard", self.replicas)]
+
+    def _compare_outputs(self, step: int) -> list[Values]:
+        """Decisions on the probe batch that flipped since the last time, and how far soft values are from hard ones."""
         x = self.data.val.x[:PROBE_SAMPLES]
-        before, self.outputs = self.outputs, _of_one(layer_outputs(self.model, x, "hard"))
+        before, self.outputs = self.outputs, layer_outputs(self.model, x, "hard", self.replicas)
         rates = flip_rates(before, self.outputs)
         if self.soft:
-            key_noise(self.model, self.seed, -step)
-            rates |= gaps(_of_one(layer_outputs(self.model, x, "strategy")), self.outputs)
-        return {tag: value for tag, (value,) in numbers(rates).items()}
+            key_noise(self.model, self.trainer.key, -step)
+            rates |= gaps(layer_outputs(self.model, x, "strategy", self.replicas), self.outputs)
+        rows = numbers(rates)
+        return [{tag: row[r] for tag, row in rows.items()} for r in range(self.replicas)]
 
-    def _final(self) -> dict[str, float]:
-        values = {"accuracy/test": score(self.model, self.data.test).accuracy}
-        if self.soft and has_batch_norm(self.model):
-            hard = recalibrated(self.model, self.data.train.x)
+    def _final_scores(self, r: int, test: float) -> Values:
+        values = {"accuracy/test": test}
+        if self.soft and has_batch_norm(self.trainer.single(r)):
+            hard = recalibrate(self.trainer.single(r), self.data.train.x)
             values["accuracy/val_recalibrated"] = score(hard, self.data.val).accuracy
             values["accuracy/test_recalibrated"] = score(hard, self.data.test).accuracy
         return values
 
-    def best_tested(self) -> dict[str, float]:
-        """The best model's step and scores, with its test accuracy, and without its weights."""
-        last = copied(self.model.state_dict())
-        self.model.load_state_dict(self.best["model"])
-        test = score(self.model, self.data.test).accuracy
-        self.model.load_state_dict(last)
-        return {**{key: value for key, value in self.best.items() if key != "model"}, "accuracy/test": test}
+    def test_best(self) -> list[Values]:
+        """The best models' steps and scores, with their test accuracy, and without their weights."""
+        last = [self.trainer.weights(r) for r in range(self.replicas)]
+        self.trainer.load_weights([best["model"] for best in self.best])
+        accuracies = self._test()
+        self.trainer.load_weights(last)
+        kept = [{key: value for key, value in best.items() if key != "model"} for best in self.best]
+        return [{**best, "accuracy/test": accuracy} for best, accuracy in zip(kept, accuracies, strict=True)]
 
+    def state(self, r: int) -> dict[str, Any]:
+        """The part of replica r, for a checkpoint."""
+        return {"best": self.best[r], "outputs": {name: rows[r].clone() for name, rows in self.outputs.items()}}
 
-def _of_one(outputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: rows[0] for name, rows in outputs.items()}
-
-
-def copied(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A state dict that further training does not change."""
-    return {name: tensor.detach().clone() for name, tensor in state.items()}
+    def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
+        """Loads the replicas' parts."""
+        self.best = [state["best"] for state in states]
+        device, first = self.data.val.x.device, states[0]["outputs"]
+        self.outputs = {name: torch.stack([state["outputs"][name] for state in states]).to(device) for name in first}

@@ -1,0 +1,97 @@
+"""The files of a run, before and after its training: the folder is claimed, the record opened, the status written."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from experiments.config.choices import GROUPS, NOT_HASHED, Choices, config_hash
+from experiments.config.keys import hyperparameters, option_name
+from experiments.diagnostics.diagnostics import Diagnostics
+from experiments.measuring.nonfinite import Diverged
+from experiments.tracking import checkpoint
+from experiments.tracking.metrics import MetricsLog
+from experiments.tracking.run_errors import FolderError, LogChanged, is_storage, storage_fault
+from experiments.tracking.run_folder import RunFolder, find_cut_off
+from experiments.tracking.run_status import FAILED, INTERRUPTED, is_cut_off
+from experiments.tracking.strict_json import write_json
+from experiments.tracking.tensorboard import CurveWriter
+from experiments.tracking.yaml_file import save_yaml
+from experiments.training.interruption import Pruned
+from experiments.training.record import Record
+from experiments.training.request import Outcome, Request
+
+# A run can be resumed after these: a signal, a watcher that prunes, a file that must first be put back.
+RESUMABLE = (KeyboardInterrupt, Pruned, LogChanged, checkpoint.CheckpointError)
+SHOWN_METRICS = ("accuracy/val", "accuracy/test", "accuracy/val_soft", "loss/val", "loss/train", "grad_norm/total")
+
+
+def claim(request: Request, choices: Choices) -> RunFolder:
+    """The requested folder, or that of an interrupted run of the same configuration."""
+    plain, settings = choices.plain, choices.settings
+    digest, resume, retry = config_hash(plain), settings.resume == "auto", settings.retry == "failed"
+    folder, earlier = None, None
+    if resume and request.search is not None and not is_cut_off(request.folder):
+        earlier = find_cut_off(request.search, digest)
+    if earlier is not None:
+        with suppress(FolderError):  # another process was faster
+            folder = RunFolder.claim(earlier, digest, True, False, plain, NOT_HASHED)
+    if folder is None:
+        folder = RunFolder.claim(request.folder, digest, resume, settings.overwrite, plain, NOT_HASHED, retry)
+    folder.quiet = request.quiet
+    return folder
+
+
+def open_record(
+    request: Request,
+    folder: RunFolder,
+    choices: Choices,
+    environ: Mapping[str, Any],
+    state: Mapping[str, Any] | None,
+) -> Record:
+    """Writes what a run starts with, and opens its curves and log where its checkpoint, if there is one, left them."""
+    plain = choices.plain
+    step = None if state is None else int(state["trainer"]["step"])
+    log = MetricsLog(folder.metrics, step, state and state.get("log"))
+    write_json(folder.env, environ)
+    save_yaml(folder.config, plain)
+    for name, content in request.hydra_files.items():
+        folder.hydra.mkdir(exist_ok=True)
+        save_yaml(folder.hydra / name, content)
+    first = None if step is None else step + 1
+    group = config_hash(plain, (*NOT_HASHED, "seed"))
+    curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))
+    title = " ".join(option_name(plain[group]) for group in ("component", "strategy"))
+    findings = state and state.get("findings")
+    return Record(folder, curves, log, Diagnostics(choices.settings), step, findings, title, request.watch)
+
+
+def end_early(folder: RunFolder, record: Record | None, error: BaseException) -> Outcome:
+    """Closes the files of a run that an error ended, as far as they can be written.
+
+    Returns the outcome of a divergence, or of a disk that accepts no more; else raises the error itself.
+    """
+    no_room = is_storage(error)
+    interrupted = no_room or isinstance(error, RESUMABLE)
+    if record is not None:
+        with suppress(OSError):
+            record.close(success=None if interrupted else False)
+    reason = _to_words(folder, error)
+    folder.say(reason, echo=False)
+    status = INTERRUPTED if interrupted else FAILED
+    with suppress(OSError):  # it stays RUNNING without a lock: interrupted
+        folder.write_status(status, reason)
+    if no_room or isinstance(error, Diverged):
+        return Outcome(folder.path, status, reason=reason)
+    raise error
+
+
+def _to_words(folder: RunFolder, error: BaseException) -> str:
+    """The error in `status.json`: its message if it is meant for the user, else its trace."""
+    if isinstance(error, OSError) and is_storage(error):
+        return storage_fault(folder.path, error)
+    if isinstance(error, (*RESUMABLE, Diverged)):
+        return str(error) or "stopped by SIGINT"
+    return "".join(traceback.format_exception(error))

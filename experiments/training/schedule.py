@@ -1,0 +1,25 @@
+"""The batch of each training step, and the share of training that is done before it."""
+
+from __future__ import annotations
+
+from experiments.config.choices import ConfigError
+from experiments.config.settings import Settings
+from experiments.data.batches import Batches
+from experiments.data.dataset import Dataset
+
+
+def training_batches(settings: Settings, data: Dataset) -> Batches:
+    """The training order of a run; raises ConfigError for a batch larger than the training part."""
+    size = len(data.train)
+    if settings.overfit_batches is not None:
+        size = min(size, settings.overfit_batches * settings.batch_size)
+    try:
+        return Batches(size, settings.batch_size, settings.seed, settings.device)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def shares_done(step: int, settings: Settings, batches: Batches) -> tuple[float, float]:
+    """The shares of training done before optimizer step `step`, counted from 1, and before its epoch began."""
+    last = max(1, settings.max_steps - 1)
+    return (step - 1) / last, ((step - 1) - (step - 1) % batches.per_epoch) / last
