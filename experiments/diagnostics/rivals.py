@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -13,9 +13,8 @@ from experiments.diagnostics.point import Point
 from experiments.measuring.alignment import cosine, scale
 from experiments.tracking.tags import tag
 from surrogates import hard_layers, members
-from surrogates.core import EmptyCell, Op, Strategy
+from surrogates.core import Op, Strategy
 from surrogates.hard_layer import HardLayer
-from surrogates.kernels import KERNELS
 from surrogates.members import OVER_TRAINING, variants
 
 NOT_A_CHOICE = {*OVER_TRAINING, "temperature", "final_temperature", "kernel"}
@@ -57,28 +56,16 @@ def rivals(point: Point) -> list[tuple[str, Strategy]]:
 
 
 def _fitted(strategy: Strategy, layers: list[HardLayer]) -> Iterator[tuple[str, Strategy]]:
+    """The strategy under every kernel if it uses one, at the running temperature."""
     used = frozenset().union(*(strategy.uses(layer.op) for layer in layers))
-    for kernel in KERNELS if "kernel" in used else [None]:
-        fitted = strategy if kernel is None else replace(strategy, kernel=kernel)
-        try:
-            for layer in layers:
-                fitted.check(layer.op)
-        except EmptyCell:
-            continue
-        yield ("" if kernel is None else f" {kernel}"), _at_running_temperature(fitted, used, layers[0])
+    for kernel, fitted in members.under_each_kernel(strategy, [layer.op for layer in layers]):
+        if "temperature" in used and layers[0].temperature is not None:
+            fitted = members.at_width(fitted, float(layers[0].temperature), _running_kernel(layers[0]), fitted.kernel)
+        yield ("" if kernel is None else f" {kernel}"), fitted
 
 
-def _at_running_temperature(strategy: Strategy, used: frozenset[str], layer: HardLayer) -> Strategy:
-    if "temperature" not in used or layer.temperature is None:
-        return strategy
-    T = float(layer.temperature)
-    running = layer.acting.kernel if "kernel" in layer.acting.uses(layer.op) else None
-    if running is not None and strategy.kernel is not None:
-        T *= KERNELS[running].interquartile_range / KERNELS[strategy.kernel].interquartile_range
-    try:
-        return replace(strategy, temperature=T)
-    except ValueError:  # outside the strategy's range
-        return strategy
+def _running_kernel(layer: HardLayer) -> str | None:
+    return layer.acting.kernel if "kernel" in layer.acting.uses(layer.op) else None
 
 
 def _identity(strategy: Strategy, ops: list[Op]) -> tuple[Any, ...]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from experiments.oracles.setting import Setting
 from surrogates import members
-from surrogates.core import EmptyCell, Strategy
-from surrogates.kernels import KERNELS
+from surrogates.core import Strategy
 
 SCORE_FUNCTION = "score_function"
 
@@ -41,23 +40,7 @@ def contenders(setting: Setting) -> list[Contender]:
 
 def _fitted(strategy: Strategy, setting: Setting) -> Iterator[tuple[str, Strategy]]:
     """The strategy at the setting's scale, under every kernel if it uses one; nothing if it does not apply."""
-    used = strategy.uses(setting.op)
-    for kernel in KERNELS if "kernel" in used else [None]:
-        fitted = strategy if kernel is None else replace(strategy, kernel=kernel)
-        try:
-            fitted.check(setting.op)
-        except EmptyCell:
-            continue
-        if "temperature" in used:
-            fitted = _at_scale(fitted, setting, kernel)
+    for kernel, fitted in members.under_each_kernel(strategy, [setting.op]):
+        if "temperature" in strategy.uses(setting.op):
+            fitted = members.at_width(fitted, setting.scale, setting.kernel, kernel)
         yield ("" if kernel is None else f" {kernel}"), fitted
-
-
-def _at_scale(strategy: Strategy, setting: Setting, kernel: str | None) -> Strategy:
-    width = 1.0
-    if kernel is not None:
-        width = KERNELS[setting.kernel].interquartile_range / KERNELS[kernel].interquartile_range
-    try:
-        return replace(strategy, temperature=setting.scale * width)
-    except ValueError:  # outside the strategy's range
-        return strategy

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from experiments.measuring.facts import facts
 from experiments.stacked.together import together
 from experiments.stacked.trainer import StackedTrainer, Values
 from experiments.stacked.validation import StackedValidation
@@ -33,6 +34,7 @@ class StackedSession:
     ) -> None:
         self.trainer, self.records, self._lines, self._failed = trainer, records, lines, failed
         self.validate = StackedValidation(trainer)
+        self._facts = facts(trainer.template, trainer.data)
         self.results: dict[int, dict[str, Any]] = {}
         self._diagnosed = {r for r, record in records.items() if record.diagnostics.kinds}
         self._pause = CHECKPOINT_SECONDS
@@ -119,6 +121,6 @@ class StackedSession:
 
         def finish(r: int) -> dict[str, Any]:
             model = self.validate.best_state(r)["model"]
-            return self.records[r].finish(best[r], model, "stacked", self.trainer.records[r], 0)
+            return self.records[r].finish(best[r], model, "stacked", self.trainer.records[r], 0, self._facts)
 
         self.results = dict(zip(self.alive, together(finish, self.alive), strict=True))

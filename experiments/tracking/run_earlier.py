@@ -8,7 +8,7 @@ from experiments.tracking.atomic_file import temporary
 from experiments.tracking.flat_config import differences
 from experiments.tracking.run_errors import ConfigDiffers, FolderError, RunCutOff, RunOver
 from experiments.tracking.run_paths import RunPaths
-from experiments.tracking.run_status import FAILED, INTERRUPTED, RUNNING, read_status
+from experiments.tracking.run_status import FAILED, INTERRUPTED, RUNNING, last_line, read_status
 from experiments.tracking.strict_json import write_json
 
 _ELSE = "overwrite=true replaces it, another hydra.run.dir leaves it alone"
@@ -50,8 +50,7 @@ def refuse_unless_resumable(run: RunPaths, earlier: Mapping[str, Any], resume: b
     """Raises RunOver or, unless `resume`, RunCutOff."""
     status = earlier["status"]
     if status not in (RUNNING, INTERRUPTED):
-        last_line = str(earlier.get("error") or "").strip().rpartition("\n")[2].strip()
-        reason = f"{status}: {last_line}" if last_line else status
+        reason = ": ".join(filter(None, [status, last_line(earlier)]))
         anew = "retry=failed makes it anew, " if status == FAILED else ""
         raise RunOver(f"{run.path} holds a run that is over ({reason}); {anew}{_ELSE}", status)
     if not resume:

@@ -1,7 +1,7 @@
 """`status.json` and the lock: together they say whether a run is alive, over, or was cut off."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,11 @@ def read_status(path: str | Path) -> dict[str, Any] | None:
     if not isinstance(status, dict) or status.get("status") not in STATUSES or "config_hash" not in status:
         raise DamagedFile(file, f"is not the status of a run; that has a status of {', '.join(STATUSES)}")
     return status
+
+
+def last_line(status: Mapping[str, Any]) -> str:
+    """The last line of a run's error; empty if the run has none."""
+    return str(status.get("error") or "").strip().rpartition("\n")[2].strip()
 
 
 def is_alive(path: str | Path) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from experiments.config.choices import GROUPS, NOT_HASHED, Choices, choose, config_hash
 from experiments.config.keys import hyperparameters, option_name
@@ -27,7 +27,6 @@ from experiments.tracking.run_folder import RunFolder, find_cut_off
 from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, is_cut_off
 from experiments.tracking.strict_json import write_json
 from experiments.tracking.tensorboard import CurveWriter
-from experiments.tracking.yaml_file import save_yaml
 from experiments.training.build import build_model, drop_unused_knobs, floating, prepare
 from experiments.training.interruption import Pruned
 from experiments.training.record import Record
@@ -181,10 +180,10 @@ def open_record(
     step = None if state is None else int(state["trainer"]["step"])
     log = MetricsLog(folder.metrics, step, state and state.get("log"))
     write_json(folder.env, environ)
-    save_yaml(folder.config, plain)
+    OmegaConf.save(plain, folder.config)
     for name, content in request.hydra_files.items():
         folder.hydra.mkdir(exist_ok=True)
-        save_yaml(folder.hydra / name, content)
+        OmegaConf.save(content, folder.hydra / name)
     first = None if step is None else step + 1
     group = config_hash(plain, (*NOT_HASHED, "seed"))
     curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))
@@ -200,5 +199,5 @@ def record_missing(folder: Path, plain: dict[str, Any], reason: str) -> None:
             raise
         return
     with claimed:
-        save_yaml(claimed.config, plain)
+        OmegaConf.save(plain, claimed.config)
         claimed.write_status(NOT_APPLICABLE, reason)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from experiments.measuring.facts import facts
 from experiments.measuring.nonfinite import Diverged
 from experiments.terminal.console import Progress
 from experiments.training.denormals import denormals_as_zero
@@ -25,6 +26,7 @@ class Session:
     ) -> None:
         self.trainer, self.record, self.watch = trainer, record, watch
         self.validate = Validation(trainer.model, trainer.data, trainer.settings.seed)
+        self._facts = facts(trainer.model, trainer.data)
         self._told = False
         self._saved_at = time.monotonic()
 
@@ -93,5 +95,5 @@ class Session:
         """Saves both models and writes `result.json`."""
         best = self.validate.best_tested()
         self._save()
-        trainer = self.trainer
-        return self.record.finish(best, self.validate.best["model"], "single", trainer.record, trainer.skipped)
+        trainer, model = self.trainer, self.validate.best["model"]
+        return self.record.finish(best, model, "single", trainer.record, trainer.skipped, self._facts)

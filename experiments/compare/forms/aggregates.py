@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from experiments.compare.forms import tables
-from experiments.compare.forms.event_file import EventFile
 from experiments.compare.reading.run_record import GROUPS, RunRecord
 from experiments.compare.report import Report, Section
 from experiments.compare.statistics.bands import GAP, Band
@@ -17,6 +16,7 @@ from experiments.compare.statistics.choosing import Choice
 from experiments.compare.statistics.scoring import Metric
 from experiments.terminal.console import shown
 from experiments.tracking.curve_layout import margin_layout_summary
+from experiments.tracking.event_file import EventFile
 from experiments.tracking.hparams import columns_summary, end_summary, hparam_values, row_summary
 
 MARK = ".hardgrad-aggregates"  # says that everything in the folder was made by us

@@ -16,7 +16,16 @@ from experiments.compare.reading.elsewhere import classes
 from experiments.tracking.flat_config import flatten
 from experiments.tracking.run_errors import reason as cause
 from experiments.tracking.run_paths import RunPaths
-from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, is_alive, read_status
+from experiments.tracking.run_status import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    NOT_APPLICABLE,
+    RUNNING,
+    is_alive,
+    last_line,
+    read_status,
+)
 from experiments.tracking.strict_json import DamagedFile, number, read_json
 
 GROUPS = ("component", "strategy", "model", "data", "optimizer")
@@ -136,8 +145,7 @@ def _reading(file: Path) -> Iterator[None]:
 
 def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float]) -> tuple[str, str]:
     name = status["status"]
-    lines = [line for line in str(status.get("error") or "").strip().splitlines() if line.strip()]
-    said = lines[-1].strip() if lines else ""
+    said = last_line(status)
     if name == DONE:
         bad = [tag for tag in ("loss/train", "loss/val") if not math.isfinite(last.get(tag, 0.0))]
         return (DIVERGED, f"{bad[0]} is {last[bad[0]]} at the end") if bad else ("done", "")
