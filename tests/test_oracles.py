@@ -22,12 +22,12 @@ from experiments.oracles import (
     toy,
 )
 from experiments.oracles.command import main
+from experiments.oracles.contender_scores import all_settings
 from experiments.oracles.contenders import Contender, contenders
 from experiments.oracles.published import CATEGORICAL, DRAWS, SAMPLED, TAU, TRACES, met, within
 from experiments.oracles.sampling import sample
 from experiments.oracles.scores import score
 from experiments.oracles.setting import gradient, normal
-from experiments.oracles.table import all_settings
 from surrogates import members
 from surrogates.hard_layer import HardLayer
 from surrogates.kernels import KERNELS, Logistic

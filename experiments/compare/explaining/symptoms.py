@@ -1,4 +1,4 @@
-"""What a run's diagnostics show, as numbers; `words` puts those of an arm into sentences."""
+"""What a run's diagnostics show, as numbers."""
 
 from __future__ import annotations
 

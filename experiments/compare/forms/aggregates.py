@@ -1,4 +1,4 @@
-"""A log folder for TensorBoard: a run of means and bands for every arm, and a session for every reported run."""
+"""A log folder for TensorBoard: a run of means and bands for every variant, and a session for every reported run."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 from experiments.compare.forms import tables
 from experiments.compare.reading.run_record import GROUPS, RunRecord
-from experiments.compare.report import Report, Section
+from experiments.compare.report import ComparisonReport, Section
 from experiments.compare.statistics.bands import GAP, Band
-from experiments.compare.statistics.choosing import Choice
-from experiments.compare.statistics.scoring import Metric
+from experiments.compare.statistics.metric import Metric
+from experiments.compare.statistics.tuning import TrialChoice
 from experiments.terminal.console import shown
 from experiments.tracking.curve_layout import margin_layout_summary
 from experiments.tracking.event_file import EventFile
 from experiments.tracking.hparams import columns_summary, end_summary, hparam_values, row_summary
 
 MARK = ".hardgrad-aggregates"  # says that everything in the folder was made by us
-MOST_PICTURED = 40  # runs, from which on only the first of each arm gets its pictures
+MOST_PICTURED = 40  # runs, from which on only the first of each variant gets its pictures
 LOWER, UPPER = "lower", "upper"
 _SCORES = ("accuracy/test", "accuracy/val", "loss/val")
 _BANDS = {  # in the order in which they are shown: TensorBoard takes the last one first
@@ -38,12 +38,12 @@ class FolderTaken(Exception):
     """The log folder holds something else."""
 
 
-def write_aggregates(report: Report, folder: Path, pictures: str = "auto") -> list[str]:
+def write_aggregates(report: ComparisonReport, folder: Path, pictures: str = "auto") -> list[str]:
     """Writes the log folder, in place of one that this function made before; returns what could not be pictured.
 
     `mean/<block>/<strategy>` has each tag's mean, and the ends of its band as lower/<tag> and upper/<tag>;
     `seeds/<block>/<strategy>/seed=<n>` the score and hyperparameters of a run, with pictures of its layers' ops.
-    `pictures`: `all` runs, `none`, or `auto`, all of up to 40 runs and otherwise the first of each arm.
+    `pictures`: `all` runs, `none`, or `auto`, all of up to 40 runs and otherwise the first of each variant.
     Raises FolderTaken where the folder has other files.
     """
     _clear(folder)
@@ -53,8 +53,8 @@ def write_aggregates(report: Report, folder: Path, pictures: str = "auto") -> li
     columns = _columns(report)
     for block, section in zip(_block_names(report), report.sections, strict=True):
         for choice in section.result.choices:
-            name = safe(choice.arm.name)
-            _write_bands(section, choice.arm.name, folder / "mean" / block / name)
+            name = safe(choice.variant.name)
+            _write_bands(section, choice.variant.name, folder / "mean" / block / name)
             for position, run in enumerate(choice.runs):
                 pictured = pictures != "none" and (everyone or position == 0)
                 home = folder / "seeds" / block / name / f"seed={run.seed}"
@@ -67,13 +67,13 @@ def write_aggregates(report: Report, folder: Path, pictures: str = "auto") -> li
     ]
 
 
-def _block_names(report: Report) -> list[str]:
+def _block_names(report: ComparisonReport) -> list[str]:
     """A folder name for every block."""
     names = [safe(name) for name in tables.overview(report)[0]]
     return [name if names.count(name) == 1 else f"{name}-{index}" for index, name in enumerate(names)]
 
 
-def _columns(report: Report) -> list[str]:
+def _columns(report: ComparisonReport) -> list[str]:
     """The columns of HParams: the options that vary, what was tuned, and what makes the blocks."""
     options = [g for g in GROUPS if g in ("component", "strategy") or len({run.options[g] for run in report.runs}) > 1]
     parts = [part for section in report.sections for part in section.result.block.parts if "=" in part]
@@ -96,8 +96,8 @@ def safe(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in " =,.()+-_" else "_" for letter in name)[:120]
 
 
-def _write_bands(section: Section, arm: str, folder: Path) -> None:
-    bands = section.evidence[arm].bands
+def _write_bands(section: Section, variant: str, folder: Path) -> None:
+    bands = section.evidence[variant].bands
     with EventFile(folder) as file:
         file.add(margin_layout_summary({title: _ends(tag) for title, tag in _BANDS.items()}))
         for step, values in _by_step(bands):
@@ -122,10 +122,10 @@ def _by_step(bands: dict[str, Band]) -> Iterator[tuple[int, dict[str, float]]]:
 
 
 def _write_session(
-    run: RunRecord, choice: Choice, group: str, columns: Sequence[str], folder: Path, pictured: bool
+    run: RunRecord, choice: TrialChoice, group: str, columns: Sequence[str], folder: Path, pictured: bool
 ) -> str:
     """One row's share of HParams: runs of a `group` are averaged into one row. Returns why there are no pictures."""
-    values = hparam_values({**run.options, "strategy": choice.arm.name, **run.config}, columns)
+    values = hparam_values({**run.options, "strategy": choice.variant.name, **run.config}, columns)
     shown = {name: values[name] for name in columns}
     scores = {f"score/{tag}": score for tag in _SCORES if (score := Metric(tag).of(run)) is not None}
     with EventFile(folder) as file:

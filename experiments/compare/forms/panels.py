@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from experiments.compare.forms.plain_text import printable
 from experiments.compare.forms.tables import short
-from experiments.compare.forms.terminal import printable
 from experiments.compare.report import Section
 from experiments.compare.statistics.bands import GAP, Band
-from experiments.compare.statistics.comparing import Question
+from experiments.compare.statistics.results import Question
 from experiments.plotting import Look, looks
 
 MOST_LAYERS = 12  # panels of one kind; curves.csv has all layers
-MOST_BANDS = 8  # arms, beyond which their bands would hide the lines
+MOST_BANDS = 8  # variants, beyond which their bands would hide the lines
 _CURVES = (
     ("loss/train", "training loss", 1.0, False),
     ("loss/val", "validation loss, hard", 1.0, False),
@@ -39,7 +39,7 @@ class Panel:
 
 def panels(section: Section, question: Question) -> list[Panel]:
     """All panels of a block for which there are data."""
-    seen = looks(section.arms)
+    seen = looks(section.variants)
     found = [_curve(section, seen, "curves", *curve) for curve in _CURVES]
     for tag in _layer_tags(section, "grad_norm/", ".weight"):
         found.append(_curve(section, seen, "layers", tag, f"gradient norm: {_layer(tag)}", 1.0, True))
@@ -154,7 +154,7 @@ def _sensitivity(section: Section, seen: dict[str, Look]) -> list[Panel]:
 
 
 def _sensitivity_to(key: str, choices: Sequence[Any], seen: dict[str, Look]) -> Panel | None:
-    curves = {choice.arm.name: _best_by_value(key, choice.curve) for choice in choices}
+    curves = {choice.variant.name: _best_by_value(key, choice.curve) for choice in choices}
     curves = {name: curve for name, curve in curves.items() if len(curve) > 1}
     if not curves:
         return None

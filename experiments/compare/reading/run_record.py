@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from experiments.compare.reading.elsewhere import classes
+from experiments.compare.reading.run_config import read_config
 from experiments.tracking.flat_config import flatten
 from experiments.tracking.run_errors import reason as cause
 from experiments.tracking.run_paths import RunPaths
@@ -42,11 +39,12 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run: what was asked for (`options` by group, flat `config` without the seed) and what came out.
+    """A run: its configuration (`options` by group, flat `config` without the seed) and its result.
 
     `outcome` is done, diverged, crashed, unfinished or n/a, `reason` its words. `conditions` are what two runs must
     share to be a pair; `environment` is all of `env.json`, flat, with the CIRCUMSTANCES. `best` and `last` are
-    values by tag.
+    values by tag. `classes` are those of the data set, `target` its configured class. What the run does not record is
+    None.
     """
 
     path: Path
@@ -64,22 +62,19 @@ class RunRecord:
     last: Mapping[str, float]
     never_trained: tuple[str, ...]
     skipped_steps: int
-    target: str  # of the data set
+    target: str
+    classes: int | None
+    parameters: int | None
+    deciding_layers: tuple[str, ...] | None
 
     @property
     def shares_time(self) -> bool:
-        """Whether its seconds are those of a whole stack of runs, which trained at the same time."""
+        """Whether its seconds are those of a whole stack of runs, trained at the same time."""
         return self.conditions.get("engine") in STACKS
 
     @property
-    def classes(self) -> int | None:
-        """Of its data set: as configured, or as the data set's class has it; None for one that is not known here."""
-        configured = self.config.get("data.classes")
-        return configured if isinstance(configured, int) else classes(self.target)
-
-    @property
     def failed(self) -> bool:
-        """Whether it came to an end without a model that counts."""
+        """Whether the run ended without a model that counts."""
         return self.outcome in (DIVERGED, CRASHED)
 
 
@@ -91,7 +86,7 @@ def read_run(folder: str | Path) -> RunRecord:
         if status is None:
             raise Unreadable(f"no {paths.status.name}")
     with _reading(paths.config):
-        nested = _yaml(paths.config)
+        nested = _config(paths)
         targets = {group: str(nested[group]["_target_"]) for group in GROUPS}
         options = {group: target.split(".")[-2] for group, target in targets.items()}
         flat = {
@@ -125,6 +120,9 @@ def read_run(folder: str | Path) -> RunRecord:
         never_trained=never_trained,
         skipped_steps=skipped_steps,
         target=targets["data"],
+        classes=_whole(result.get("classes", flat.get("data.classes"))),
+        parameters=_whole(result.get("parameters")),
+        deciding_layers=_names(result.get("deciding_layers")),
     )
 
 
@@ -141,6 +139,15 @@ def _reading(file: Path) -> Iterator[None]:
         raise Unreadable(f"{file.name} lacks {error}") from None
     except (ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise Unreadable(f"{file.name} is damaged, or of another version: {str(error).partition(chr(10))[0]}") from None
+
+
+def _config(paths: RunPaths) -> dict[str, Any]:
+    if not paths.config.exists():
+        raise Unreadable(f"no {paths.config.name}")
+    content = read_config(paths.config)
+    if not isinstance(content, dict):
+        raise Unreadable(f"{paths.config.name} is not the configuration of a run")
+    return content
 
 
 def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float]) -> tuple[str, str]:
@@ -178,7 +185,7 @@ def _environment(paths: RunPaths) -> dict[str, Any]:
 
 
 def _conditions(environment: Mapping[str, Any], config: Mapping[str, Any], engine: str, outcome: str) -> dict[str, Any]:
-    """What numbers depend on besides the configuration; and the engine, of which a run that failed knows nothing."""
+    """What numbers depend on besides the configuration; also the engine, which only a finished run records."""
     kept = {k: value for k, value in environment.items() if k in _CONDITIONS or k.startswith("data_hashes.")}
     kept.setdefault("device", config.get("device"))
     return {**kept, "engine": engine} if outcome == "done" else kept
@@ -191,33 +198,14 @@ def _numbers(values: Any) -> dict[str, float]:
     return {tag: value for tag, value in converted.items() if value is not None}
 
 
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _names(values: Any) -> tuple[str, ...] | None:
+    return tuple(map(str, values)) if isinstance(values, list) else None
+
+
 def _value(value: Any) -> Any:
     """A configured value that can be compared and hashed."""
     return str(value) if isinstance(value, (list, tuple, dict)) else value
-
-
-def _yaml(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        raise Unreadable(f"no {path.name}")
-    yaml: Any = import_module("yaml")  # by name, as it has no type hints
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader())
-    except yaml.YAMLError as error:
-        raise Unreadable(f"{path.name} is not YAML: {str(error).splitlines()[0]}") from None
-    if not isinstance(content, dict):
-        raise Unreadable(f"{path.name} is not the configuration of a run")
-    return content
-
-
-@cache
-def _loader() -> Any:
-    """PyYAML's safe loader, in C where there is one; it takes 1e-05 for text, which YAML 1.2 and OmegaConf do not."""
-    yaml: Any = import_module("yaml")
-
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        pass
-
-    Loader.add_implicit_resolver(
-        "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+"), list("-+0123456789")
-    )
-    return Loader

@@ -1,4 +1,4 @@
-"""Validation accuracy under one budget for all arms of a block: equal optimizer steps, equal wall-clock time."""
+"""Validation accuracy under one budget for all variants of a block: equal optimizer steps, equal wall-clock time."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from experiments.compare.reading.learning_curves import RunCurves
 from experiments.compare.reading.run_record import RunRecord
-from experiments.compare.statistics.comparing import Result
-from experiments.compare.statistics.intervals import Interval, mean_interval
-from experiments.compare.statistics.scoring import VALIDATION, Metric
+from experiments.compare.statistics.intervals import ConfidenceInterval, mean_interval
+from experiments.compare.statistics.metric import VALIDATION, Metric
+from experiments.compare.statistics.results import Result
 
 
 @dataclass(frozen=True)
 class Budgets:
-    """What the arm that had least of it had: optimizer steps, and seconds as a mean over its finished runs."""
+    """What the variant that had least of it had: optimizer steps, and seconds as a mean over its finished runs."""
 
     steps: int | None
     seconds: float | None
@@ -22,10 +22,10 @@ class Budgets:
 
 @dataclass(frozen=True)
 class Budgeted:
-    """An arm's best hard validation accuracy within the budgets; None where no run was scored by then."""
+    """A variant's best hard validation accuracy within the budgets; None where no run was scored by then."""
 
-    at_steps: Interval | None
-    at_seconds: Interval | None
+    at_steps: ConfidenceInterval | None
+    at_seconds: ConfidenceInterval | None
 
 
 def budgets(result: Result) -> Budgets:
@@ -37,7 +37,7 @@ def budgets(result: Result) -> Budgets:
 
 
 def budgeted(runs: Sequence[RunRecord], curves: Sequence[RunCurves], given: Budgets) -> Budgeted:
-    """An arm's scores; a run's time is taken to be spread evenly over its steps, start-up included.
+    """A variant's scores; a run's time is taken to be spread evenly over its steps, start-up included.
 
     None at equal time where runs were trained in a stack, whose time is no run's own.
     """
@@ -61,6 +61,6 @@ def _reached(run: RunRecord, curves: RunCurves, step: int) -> float | None:
     return float(scored.max()) if run.outcome == "done" and len(scored) else None
 
 
-def _interval(scores: list[float | None]) -> Interval | None:
+def _interval(scores: list[float | None]) -> ConfidenceInterval | None:
     known = [score for score in scores if score is not None]
     return mean_interval(known) if known else None

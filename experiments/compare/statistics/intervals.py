@@ -16,7 +16,7 @@ SEED = 0  # of the bootstrap: the same runs give the same report
 
 
 @dataclass(frozen=True)
-class Interval:
+class ConfidenceInterval:
     """An estimate, the ends of its confidence interval, and the number of seeds behind it.
 
     The ends are NaN where one seed leaves nothing to estimate the spread from.
@@ -33,7 +33,7 @@ class Interval:
         return (self.high - self.low) / 2
 
 
-def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> Interval:
+def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> ConfidenceInterval:
     """mean(x) with its interval; x (n,) one number a seed.
 
     `t`: mean ± t_{n-1} s / sqrt(n) (Student 1908), exact for normal data at every n.
@@ -45,17 +45,17 @@ def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> Interva
     x = _checked(x)
     mean, n = float(x.mean()), len(x)
     if n == 1:
-        return Interval(mean, math.nan, math.nan, n)
+        return ConfidenceInterval(mean, math.nan, math.nan, n)
     if _constant(x):
-        return Interval(mean, mean, mean, n)
+        return ConfidenceInterval(mean, mean, mean, n)
     if method == "t":
         low, high = stats.t.interval(level, n - 1, mean, x.std(ddof=1) / math.sqrt(n))
     else:
         low, high = _bca((x,), lambda x, axis: x.mean(axis), level)
-    return Interval(mean, float(low), float(high), n)
+    return ConfidenceInterval(mean, float(low), float(high), n)
 
 
-def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", level: float = LEVEL) -> Interval:
+def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", level: float = LEVEL) -> ConfidenceInterval:
     """mean(a) - mean(b) with its interval; `paired`: a[i] and b[i] share a seed, and a - b is what varies.
 
     Unpaired: Welch's t (1947), which lets the two spreads differ, or a bootstrap of both samples. A side whose values
@@ -72,16 +72,16 @@ def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", leve
         return mean_interval(a - b, method, level)
     mean, n = float(a.mean() - b.mean()), min(len(a), len(b))
     if n == 1:
-        return Interval(mean, math.nan, math.nan, n)
+        return ConfidenceInterval(mean, math.nan, math.nan, n)
     if _constant(a) and _constant(b):
-        return Interval(mean, mean, mean, n)
+        return ConfidenceInterval(mean, mean, mean, n)
     if method == "t":
         of_a, of_b = a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)  # variances of the means
         freedom = (of_a + of_b) ** 2 / (of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1))
         low, high = stats.t.interval(level, freedom, mean, math.sqrt(of_a + of_b))
     else:
         low, high = _bca((a, b), lambda a, b, axis: a.mean(axis) - b.mean(axis), level)
-    return Interval(mean, float(low), float(high), n)
+    return ConfidenceInterval(mean, float(low), float(high), n)
 
 
 def seeds_needed(

@@ -1,4 +1,4 @@
-"""Whether the runs of two arms are pairs: the same seeds, with the same data, engine, device, torch and threads."""
+"""Whether the runs of two variants are pairs: the same seeds, with the same data, engine, device, torch and threads."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.compare.reading.run_record import CIRCUMSTANCES, RunRecord
-from experiments.compare.statistics.scoring import Metric
+from experiments.compare.statistics.metric import Metric
 
 _SHOWN = 6  # seeds or conditions that are named
 
 
 @dataclass(frozen=True)
-class Samples:
-    """The scores of two arms, in the order of their seeds; `unpaired_because` is empty for pairs.
+class ScorePairs:
+    """The scores of two variants, in the order of their seeds; `unpaired_because` is empty for pairs.
 
     `circumstances` are what else differs within pairs and may move a number: code, versions, machine.
     """
@@ -30,17 +30,17 @@ class Samples:
         return not self.unpaired_because
 
 
-def samples(a: Sequence[RunRecord], b: Sequence[RunRecord], metric: Metric) -> Samples:
+def samples(a: Sequence[RunRecord], b: Sequence[RunRecord], metric: Metric) -> ScorePairs:
     """The scores of the runs that have one, and why they are no pairs if they are not."""
     first, second = ({run.seed: run for run in runs if metric.of(run) is not None} for runs in (a, b))
     scores = [[metric.of(runs[seed]) or 0.0 for seed in sorted(runs)] for runs in (first, second)]
     missing = _missing(set(first), set(second))
     if missing:
-        return Samples(scores[0], scores[1], missing, [])
+        return ScorePairs(scores[0], scores[1], missing, [])
     pairs = [(run, second[seed]) for seed, run in first.items()]
     why = _differing((mine.seed, mine.conditions, theirs.conditions) for mine, theirs in pairs)
     beside = _differing((mine.seed, _circumstances(mine), _circumstances(theirs)) for mine, theirs in pairs)
-    return Samples(scores[0], scores[1], "; ".join(why), beside)
+    return ScorePairs(scores[0], scores[1], "; ".join(why), beside)
 
 
 def _missing(first: set[int], second: set[int]) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 from experiments.oracles import selection
 from experiments.oracles.answer import Answer, Check, Table
+from experiments.oracles.contender_scores import scored
 from experiments.oracles.contenders import contenders
+from experiments.oracles.score_text import cells
 from experiments.oracles.sparse_recovery import METHODS, Problems, blurred, gaussian, recovered
-from experiments.oracles.table import scored
-from experiments.oracles.words import cells
 from experiments.plotting import COLOURS, MARKERS, style
 
 STEPS = 300

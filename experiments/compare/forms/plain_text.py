@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import quote
 
 from rich.cells import cell_len, set_cell_size
 
 from experiments.compare.forms import tables
-from experiments.compare.forms.tables import Table
+from experiments.compare.forms.tables import TextTable
 from experiments.compare.reading.run_record import RunRecord
-from experiments.compare.report import Report, Section
+from experiments.compare.report import ComparisonReport, Section
 
 WIDTH = 80
 _LISTED = 20  # runs or notes that are written out
 _NUMBER = re.compile(r"[-+.<\d]+( \[.*\])?")
 
 
-def render(report: Report) -> str:
+def render(report: ComparisonReport) -> str:
     """The report as lines of at most 80 columns, but for words that are longer."""
     lines = [counts(report)]
     for section in report.sections:
@@ -31,13 +34,13 @@ def render(report: Report) -> str:
     return "\n".join(printable(line) for line in lines)
 
 
-def counts(report: Report) -> str:
+def counts(report: ComparisonReport) -> str:
     """How many runs there are, by how they ended."""
     found = Counter(run.outcome for run in report.runs)
     return f"{len(report.runs)} runs: " + ", ".join(f"{count} {name}" for name, count in sorted(found.items()))
 
 
-def _section(section: Section, report: Report) -> Iterator[str]:
+def _section(section: Section, report: ComparisonReport) -> Iterator[str]:
     yield section.name
     yield "=" * min(WIDTH, cell_len(section.name))
     for table in tables.of(section, report.question):
@@ -51,7 +54,7 @@ def _section(section: Section, report: Report) -> Iterator[str]:
         yield from _item(f"NOTE {note}")
 
 
-def draw(table: Table, width: int = WIDTH) -> list[str]:
+def draw(table: TextTable, width: int = WIDTH) -> list[str]:
     """Aligned columns, separated by two spaces; the widest give way, their cells broken into lines."""
     rows = [[printable(cell) for cell in row] for row in (table.header, *table.rows)]
     widths = _widths(rows, width)
@@ -111,6 +114,11 @@ def _failures(runs: Sequence[RunRecord]) -> list[str]:
         f"{', ...' if len(own) > 8 else ''}: {own[0].reason}"
         for (outcome, label), own in alike.items()
     ]
+
+
+def relative(path: Path, folder: Path) -> str:
+    """The URL of a run folder, relative to `folder`."""
+    return quote(os.fsencode(os.path.relpath(path, folder.absolute()))) + "/"
 
 
 def printable(text: str) -> str:
