@@ -81,13 +81,13 @@ def test_other_circumstances_are_said_and_the_pairs_kept(tmp_path):
         sweep(tmp_path, {strategy: [0.7, 0.8]}, environment=elsewhere)
     result = only(tmp_path)
     assert [d.unpaired_because for d in result.differences] == ["", ""]
-    said = [note for note in result.notes if "paired all the same" in note]
+    said = [note for note in result.notes if "still paired" in note]
     assert [note.partition(" ")[0] for note in said] == [
         "git.commit",
         "versions.python",
     ]  # one side has no CPU to differ
     assert said[1] == (
-        "versions.python differs (3.13.1 and 3.11.7 for seed 0), paired all the same: ste, smooth with subgradient"
+        "versions.python differs (3.13.1 and 3.11.7 for seed 0), still paired: ste, smooth with subgradient"
     )
 
 
@@ -97,14 +97,14 @@ def test_a_baseline_that_is_not_there_is_said(tmp_path):
     assert "there is no" not in notes(only(tmp_path, baseline="ste")) + notes(only(tmp_path, baseline="best"))
 
 
-def test_a_stack_s_time_is_no_run_s_own(tmp_path):
+def test_a_stack_s_time_belongs_to_no_single_run(tmp_path):
     """Of two stacked strategies there is no wall-clock; of one beside them that was not there is."""
     sweep(tmp_path, {"ste": [0.8, 0.8]}, seconds=1.0, engine="stacked")
     sweep(tmp_path, {"smooth": [0.9, 0.9]}, seconds=1.0, engine="compiled")
     (section,) = make([tmp_path]).sections
     assert section.budgets.seconds is None
     assert tables.budgets(section).header == ["strategy", "at 20 steps %"]
-    assert "no wall-clock time for ste, smooth: runs of a stack" in notes(section.result)
+    assert "no wall-clock time for ste, smooth: a stack's time" in notes(section.result)
     sweep(tmp_path, {"rewrite": [0.9, 0.9]}, seconds=2.0)
     (section,) = make([tmp_path]).sections
     assert [row[2:] for row in tables.budgets(section).rows][:2] == [["-", "-"], ["-", "-"]]
@@ -158,7 +158,7 @@ def test_unfinished_runs_are_shown_and_have_no_score(tmp_path):
     write_run(tmp_path / "stopped", "ste", 3, status="INTERRUPTED", error="stopped by SIGTERM")
     report = make([tmp_path])
     assert [(run.outcome, run.reason) for run in report.failed] == [
-        ("unfinished", "cut off"),
+        ("unfinished", "interrupted"),
         ("unfinished", "stopped by SIGTERM"),
     ]
     (score,) = report.sections[0].result.scores

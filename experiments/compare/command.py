@@ -49,13 +49,18 @@ def _parser() -> argparse.ArgumentParser:
     add("--method", choices=METHODS, default="t", help="of the intervals: t, or BCa bootstrap; default %(default)s")
     add("--half-width", type=_positive, default=None, metavar="H", help="for which to say how many seeds are needed")
     add("--tuned", default=",".join(TUNED), metavar="KEYS", help="keys of which each strategy gets its best value")
-    add("--choosing-seeds", type=_seeds, metavar="SEEDS", help="seeds on which these are chosen, such as 100,101,102")
+    add(
+        "--choosing-seeds",
+        type=_seeds,
+        metavar="SEEDS",
+        help="seeds on which these are chosen, for instance 100,101,102",
+    )
     return made
 
 
 @lasting_output()
 def main(arguments: list[str] | None = None) -> int:
-    """Prints the answer and writes what is asked for; 0 if all is well, 2 for wrong arguments or no runs."""
+    """Prints the answer and writes the files asked for; 0 if all is well, 2 for wrong arguments or no runs."""
     given = _parser().parse_args(arguments)
     try:
         with Workers(visible=True) as workers:
@@ -69,16 +74,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def in_words(error: Exception) -> str:
-    """What a user is told of one of the MISTAKES."""
+    """The message for the user about one of the MISTAKES."""
     if isinstance(error, BrokenProcessPool):
-        return "a process was ended from outside while it worked, perhaps for want of memory"
+        return "a process was ended from outside while it worked, perhaps for lack of memory"
     if isinstance(error, ModuleNotFoundError):
         return f"{error.name} is not installed; {MISSING}"
     return str(error)
 
 
 def question(given: argparse.Namespace) -> Question:
-    """What the arguments ask; a half-width is in points of accuracy or in nats."""
+    """The arguments as a question; a half-width is in points of accuracy or in nats."""
     metric = Metric(given.metric, given.at)
     width = given.half_width
     if metric.kind == "accuracy":

@@ -8,7 +8,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from experiments.tracking.run_paths import RunPaths
+from experiments.tracking.run_paths import STATUS, RunPaths
 from experiments.tracking.strict_json import DamagedFile, read_json
 
 RUNNING, DONE, FAILED, INTERRUPTED, NOT_APPLICABLE = STATUSES = (
@@ -70,8 +70,8 @@ def is_cut_off(path: str | Path) -> bool:
 def run_folders(root: str | Path) -> Iterator[Path]:
     """All run folders under `root`, itself included, sorted; there are none inside a run folder."""
     for folder, folders, files in os.walk(root):
-        folders[:] = [] if RunPaths(folder).status.name in files else sorted(name for name in folders if name[0] != ".")
-        if RunPaths(folder).status.name in files:
+        folders[:] = [] if STATUS in files else sorted(name for name in folders if name[0] != ".")
+        if STATUS in files:
             yield Path(folder)
 
 

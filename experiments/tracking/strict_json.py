@@ -33,10 +33,7 @@ def encode(value: Any, indent: int | None = None) -> str:
 
     Raises TypeError, naming the key, where a value is not a mapping, list, tuple, text, number, bool or None.
     """
-    try:
-        return json.dumps(value, allow_nan=False, indent=indent)
-    except (TypeError, ValueError):
-        return json.dumps(_plain(value, "value"), allow_nan=False, indent=indent)
+    return json.dumps(_plain(value, "value"), allow_nan=False, indent=indent)
 
 
 def write_json(path: Path, value: Any) -> None:

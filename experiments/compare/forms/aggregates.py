@@ -19,8 +19,8 @@ from experiments.tracking.curve_layout import margin_layout_summary
 from experiments.tracking.event_file import EventFile
 from experiments.tracking.hparams import columns_summary, end_summary, hparam_values, row_summary
 
-MARK = ".hardgrad-aggregates"  # says that everything in the folder was made by us
-MOST_PICTURED = 40  # runs, from which on only the first of each variant gets its pictures
+MARK = ".hardgrad-aggregates"  # in a folder that holds nothing else than these files
+MOST_PICTURED = 40  # runs; beyond that only the first of each variant gets its pictures
 LOWER, UPPER = "lower", "upper"
 _SCORES = ("accuracy/test", "accuracy/val", "loss/val")
 _BANDS = {  # in the order in which they are shown: TensorBoard takes the last one first
@@ -39,12 +39,12 @@ class FolderTaken(Exception):
 
 
 def write_aggregates(report: ComparisonReport, folder: Path, pictures: str = "auto") -> list[str]:
-    """Writes the log folder, in place of one that this function made before; returns what could not be pictured.
+    """Writes the log folder, replacing one that this function made before; returns what could not be pictured.
 
     `mean/<block>/<strategy>` has each tag's mean, and the ends of its band as lower/<tag> and upper/<tag>;
     `seeds/<block>/<strategy>/seed=<n>` the score and hyperparameters of a run, with pictures of its layers' ops.
     `pictures`: `all` runs, `none`, or `auto`, all of up to 40 runs and otherwise the first of each variant.
-    Raises FolderTaken where the folder has other files.
+    Raises FolderTaken if the folder has other files.
     """
     _clear(folder)
     few = sum(len(choice.runs) for section in report.sections for choice in section.result.choices) <= MOST_PICTURED
@@ -92,7 +92,7 @@ def _clear(folder: Path) -> None:
 
 
 def safe(name: str) -> str:
-    """A name as one folder's; TensorBoard shows it as the run's."""
+    """A name that can name a folder; TensorBoard shows it as the run's."""
     return "".join(letter if letter.isalnum() or letter in " =,.()+-_" else "_" for letter in name)[:120]
 
 
@@ -110,7 +110,7 @@ def _ends(tag: str) -> tuple[str, str, str]:
 
 
 def _by_step(bands: dict[str, Band]) -> Iterator[tuple[int, dict[str, float]]]:
-    """All finite values of a step; where one run has a value its band is as narrow as a line."""
+    """All finite values of a step; the band of a single run is as narrow as a line."""
     rows: dict[int, dict[str, float]] = {}
     for tag, band in bands.items():
         low, high = (np.where(np.isnan(end), band.mean, end) for end in (band.low, band.high))
@@ -145,7 +145,7 @@ def _write_pictures(run: RunRecord, file: EventFile, step: int) -> str:
     try:
         for response in responses(run.path):
             file.picture(f"op/{response.layer}", png(response), step)
-    except Exception as error:  # a run of another version, without a checkpoint, ...: the rest of the report stands
+    except Exception as error:  # a run of another version, without a checkpoint, ...: the rest of the report is written
         text: Any = str(error).splitlines()
         return f"ops cannot be pictured ({type(error).__name__}: {text[0] if text else ''})"
     return ""

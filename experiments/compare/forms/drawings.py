@@ -1,4 +1,4 @@
-"""Panels put into files: as figures of a kind for papers, SVG and PNG, and one by one for the page."""
+"""Panels as files: one figure a kind for papers, SVG and PNG, and one by one for the page; and the heat map."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from experiments.compare.statistics.results import Question
 from experiments.plotting import looks, style
 
 KINDS = ("curves", "layers", "sensitivity", "differences")
-# Inches, set by hand: matplotlib's own layout draws everything twice, which is most of a report's time.
+# Inches, set by hand: with matplotlib's own layout drawing takes 1.8 times as long.
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 3.6, 2.5, 0.6, 0.1, 0.28, 0.45
 _HEADING, _LETTER, _LINE = 0.25, 0.075, 0.2  # heights of a heading and a line, width of a letter
 
@@ -27,7 +27,7 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top in inches
 def draw(section: Section, question: Question, stem: Path) -> list[tuple[str, str]]:
     """Writes `<stem>_<kind>.svg` and `.png`, one figure a kind, with a legend; returns title and SVG of each panel.
 
-    The panels are cut out of the figures, without titles and legends: the page has those of its own.
+    The panels are cut out of the figures, without titles and legends, which the page writes itself.
     """
     drawn, found = panels(section, question), []
     for kind in KINDS:
@@ -97,7 +97,7 @@ def _grid(drawn: Sequence[Panel], section: Section, below: float) -> tuple[Any, 
 
 
 def svg(figure: Any, **place: Any) -> str:
-    """A figure, or a place of it, as SVG, its text as text."""
+    """A figure, or a part of it, as SVG, its text as text."""
     text = io.StringIO()
     with style():
         figure.savefig(text, format="svg", metadata={"Date": None}, **place)

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs no network and opens from disk."""
+"""The report as one HTML file that needs no network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAP_SCALE = 110  # pixels an inch, at which the heat map's letters are as large 
 
 
 def render(report: ComparisonReport, drawn: Sequence[Sequence[tuple[str, str]]], folder: Path) -> str:
-    """The page; `drawn` are title and SVG of each section's panels. Whatever a run is called, it is text.
+    """The page; `drawn` are title and SVG of each section's panels. Names are text, never markup.
 
     Run folders are linked relative to `folder`.
     """
@@ -46,7 +46,7 @@ def render(report: ComparisonReport, drawn: Sequence[Sequence[tuple[str, str]]],
 
 
 def meaning(report: ComparisonReport) -> str:
-    """What the numbers are, in two sentences."""
+    """The meaning of the numbers, in two sentences."""
     metric, method = report.question.metric, report.question.method
     at = "checkpoint that was best on validation data" if metric.at == "best" else "last step"
     interval = "Student's t" if method == "t" else "the BCa bootstrap"

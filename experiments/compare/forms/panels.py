@@ -1,4 +1,4 @@
-"""What is drawn of a block, panel by panel: curves with bands, sensitivity to tuned values, differences."""
+"""The drawings of a block, panel by panel: curves with bands, sensitivity to tuned values, differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.compare.statistics.results import Question
 from experiments.plotting import Look, looks
 
 MOST_LAYERS = 12  # panels of one kind; curves.csv has all layers
-MOST_BANDS = 8  # variants, beyond which their bands would hide the lines
+MOST_BANDS = 8  # variants; more bands would hide the lines
 _CURVES = (
     ("loss/train", "training loss", 1.0, False),
     ("loss/val", "validation loss, hard", 1.0, False),
@@ -82,7 +82,7 @@ def _curve(
 
 
 def _linear(axes: Any) -> None:
-    """A y axis whose numbers are the values themselves; one that differs by rounding only is drawn as one value."""
+    """A y axis whose numbers are the values themselves; values that differ by rounding only are drawn as one."""
     low, high = axes.get_ylim()
     largest = max(abs(low), abs(high))
     if high - low < 1e-6 * largest:
@@ -91,7 +91,7 @@ def _linear(axes: Any) -> None:
 
 
 def _logarithmic(axes: Any, which: str) -> None:
-    """A log axis with plain numbers, which need no mathematical text; between powers of ten where it spans few."""
+    """A log axis with plain numbers, which need no mathematical text; between powers of ten if it spans few."""
     from matplotlib.ticker import FuncFormatter
 
     axes.set(**{f"{which}scale": "log"})
@@ -106,7 +106,7 @@ def _logarithmic(axes: Any, which: str) -> None:
 
 
 def _scaled(band: Band, scale: float, most: int = 1000) -> Band:
-    """The band in the unit of the panel, thinned out where it has more points than a drawing can show."""
+    """The band in the unit of the panel, thinned out to the points that a drawing can show."""
     keep = slice(None, None, -(-len(band.steps) // most))
     steps, n = band.steps[keep], band.n[keep]
     return replace(
@@ -115,14 +115,14 @@ def _scaled(band: Band, scale: float, most: int = 1000) -> Band:
 
 
 def _floor(bands: Any) -> float:
-    """What stands for 0 on a log axis: a decade below the smallest positive mean."""
+    """Where a log axis shows 0: a decade below the smallest positive mean."""
     positive = [band.mean[np.isfinite(band.mean) & (band.mean > 0)] for band in bands]
     smallest = min((float(values.min()) for values in positive if len(values)), default=1.0)
     return max(smallest / 10, 1e-300)
 
 
 def _draw_band(axes: Any, band: Band, look: Look, floor: float | None, broke_off: Sequence[int], filled: bool) -> None:
-    """Dotted and thin where not all runs have a value; a cross where a run broke off; NaN leaves a hole."""
+    """Dotted and thin where not all runs have a value; a cross where a run ended early; NaN leaves a hole."""
 
     def shown(values: Any) -> Any:
         return values if floor is None else np.where(np.isnan(values), np.nan, np.maximum(values, floor))

@@ -1,4 +1,4 @@
-"""The report for a terminal, 80 columns wide, plain where it is not one."""
+"""The report as plain text of 80 columns."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _section(section: Section, report: ComparisonReport) -> Iterator[str]:
 
 
 def draw(table: TextTable, width: int = WIDTH) -> list[str]:
-    """Aligned columns, separated by two spaces; the widest give way, their cells broken into lines."""
+    """Aligned columns, separated by two spaces; the widest shrink, their cells broken into lines."""
     rows = [[printable(cell) for cell in row] for row in (table.header, *table.rows)]
     widths = _widths(rows, width)
     lines = []
@@ -70,7 +70,7 @@ def draw(table: TextTable, width: int = WIDTH) -> list[str]:
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The columns' natural widths; until all fit, the widest gives way, words before numbers with their intervals."""
+    """The columns' natural widths; until all fit, the widest shrinks, words before numbers with their intervals."""
     columns = range(len(rows[0]))
     widths = [max(cell_len(row[column]) for row in rows) for column in columns]
     needed = [max(_unbroken(row[column]) for row in rows) for column in columns]
@@ -81,7 +81,7 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
 
 
 def _unbroken(cell: str) -> int:
-    """The width that a cell can do with: a number's own, otherwise that of the longest word."""
+    """The least width of a cell: a number's own, otherwise that of the longest word."""
     return cell_len(cell) if _NUMBER.fullmatch(cell) else max(map(cell_len, cell.split()), default=0)
 
 
@@ -122,5 +122,5 @@ def relative(path: Path, folder: Path) -> str:
 
 
 def printable(text: str) -> str:
-    """Text without what would move a terminal's cursor or change its colours."""
+    """Text without the characters that move a terminal's cursor or change its colours."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)

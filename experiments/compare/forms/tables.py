@@ -13,7 +13,7 @@ from experiments.compare.statistics.results import Difference, Question
 from experiments.compare.statistics.tuning import TrialChoice
 
 NONE = "-"
-MOST_COLUMNS = 12  # of variants in the overview, from which on they are rows
+MOST_COLUMNS = 12  # of variants in the overview; more are rows
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def scores(section: Section, question: Question) -> TextTable:
         n = str(score.interval.n) if score.interval else "0"
         rows.append([score.name, n, ranged(score.interval, question), chosen(choice) or NONE, score.failures or NONE])
     absent = section.result.block.absent.items()
-    rows += [[name, "n/a", NONE, NONE, why.partition(" (")[0]] for name, why in absent]  # the file it stands in
+    rows += [[name, "n/a", NONE, NONE, why.partition(" (")[0]] for name, why in absent]  # without the file
     return TextTable("scores", header, rows)
 
 

@@ -12,7 +12,7 @@ from experiments.tracking.strict_json import DamagedFile
 
 
 def read_config(path: Path) -> Any:
-    """What the YAML file holds; raises DamagedFile for one that is not YAML."""
+    """The content of a YAML file; raises DamagedFile for one that is not YAML."""
     yaml: Any = import_module("yaml")  # by name, as it has no type hints
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_loader())
@@ -22,7 +22,7 @@ def read_config(path: Path) -> Any:
 
 @cache
 def _loader() -> Any:
-    """PyYAML's safe loader, in C where there is one; it takes 1e-05 for text, which YAML 1.2 and OmegaConf do not."""
+    """PyYAML's safe loader, in C if there is one; 1e-05 is a number as in YAML 1.2, while PyYAML reads it as text."""
     yaml: Any = import_module("yaml")
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

@@ -34,7 +34,7 @@ CIRCUMSTANCES = ("git.commit", "versions.hardgrad", "versions.python", "versions
 
 
 class Unreadable(Exception):
-    """A folder that cannot take part; the message says why."""
+    """A folder that cannot be compared; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class RunRecord:
 
 
 def read_run(folder: str | Path) -> RunRecord:
-    """The record of a run folder; raises Unreadable for anything else, whatever is in it."""
+    """The record of a run folder; raises Unreadable for any other folder."""
     paths = RunPaths(folder)
     with _reading(paths.status):
         status = read_status(paths.path)
@@ -128,7 +128,7 @@ def read_run(folder: str | Path) -> RunRecord:
 
 @contextmanager
 def _reading(file: Path) -> Iterator[None]:
-    """Raises Unreadable for whatever is wrong with a file of the run, which it names without its folder."""
+    """Raises Unreadable, with the name of the file, for any fault of a file of the run."""
     try:
         yield
     except DamagedFile as error:
@@ -161,7 +161,7 @@ def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float])
     if name == NOT_APPLICABLE:
         return "n/a", said
     running = name == RUNNING and is_alive(folder)
-    return UNFINISHED, "still running" if running else said if name == INTERRUPTED and said else "cut off"
+    return UNFINISHED, "still running" if running else said if name == INTERRUPTED and said else "interrupted"
 
 
 def _result(paths: RunPaths, status: str) -> dict[str, Any]:

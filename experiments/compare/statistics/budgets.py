@@ -14,7 +14,7 @@ from experiments.compare.statistics.results import Result
 
 @dataclass(frozen=True)
 class Budgets:
-    """What the variant that had least of it had: optimizer steps, and seconds as a mean over its finished runs."""
+    """The least that any variant had: optimizer steps, and seconds as a mean over its finished runs."""
 
     steps: int | None
     seconds: float | None
@@ -22,7 +22,7 @@ class Budgets:
 
 @dataclass(frozen=True)
 class Budgeted:
-    """A variant's best hard validation accuracy within the budgets; None where no run was scored by then."""
+    """A variant's best hard validation accuracy within the budgets; None if no run was scored by then."""
 
     at_steps: ConfidenceInterval | None
     at_seconds: ConfidenceInterval | None
@@ -37,9 +37,9 @@ def budgets(result: Result) -> Budgets:
 
 
 def budgeted(runs: Sequence[RunRecord], curves: Sequence[RunCurves], given: Budgets) -> Budgeted:
-    """A variant's scores; a run's time is taken to be spread evenly over its steps, start-up included.
+    """A variant's scores; a run's time is assumed to be spread evenly over its steps, start-up included.
 
-    None at equal time where runs were trained in a stack, whose time is no run's own.
+    None at equal time for runs of a stack: its time cannot be attributed to a single run.
     """
     both = list(zip(runs, curves, strict=True))
     steps = [_reached(run, curve, given.steps) for run, curve in both] if given.steps else []

@@ -19,7 +19,7 @@ SEED = 0  # of the bootstrap: the same runs give the same report
 class ConfidenceInterval:
     """An estimate, the ends of its confidence interval, and the number of seeds behind it.
 
-    The ends are NaN where one seed leaves nothing to estimate the spread from.
+    The ends are NaN for one seed, which leaves nothing to estimate the spread from.
     """
 
     mean: float
@@ -58,10 +58,10 @@ def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> Confide
 def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", level: float = LEVEL) -> ConfidenceInterval:
     """mean(a) - mean(b) with its interval; `paired`: a[i] and b[i] share a seed, and a - b is what varies.
 
-    Unpaired: Welch's t (1947), which lets the two spreads differ, or a bootstrap of both samples. A side whose values
-    are all one has no spread, and the other's degrees of freedom count.
+    Unpaired: Welch's t (1947), which lets the two spreads differ, or a bootstrap of both samples. A side of equal
+    values has no spread, and the other's degrees of freedom count.
     `n` is the number of pairs, or the smaller of the two numbers of seeds.
-    Raises ValueError for what `mean_interval` refuses, and for pairs of unequal length.
+    Raises ValueError as `mean_interval` does, and for pairs of unequal length.
     """
     from scipy import stats
 
@@ -90,7 +90,7 @@ def seeds_needed(
     """The fewest seeds n for which t_{n-1} s / sqrt(n) <= half_width, were the observed spread s the true one.
 
     s is that of the paired differences; unpaired, s^2 = s_a^2 + s_b^2 with n seeds each and 2n - 2 degrees of freedom.
-    None where one seed leaves no spread to go by, or where `most` seeds are too few.
+    None for one seed, which has no spread, and if `most` seeds are too few.
     """
     from scipy import stats
 
@@ -105,7 +105,7 @@ def seeds_needed(
 
 
 def _constant(x: Any) -> bool:
-    """Whether the numbers differ by no more than the rounding of their own subtraction."""
+    """Whether the numbers differ by rounding only."""
     return bool(np.ptp(x) <= 1e-12 * np.abs(x).max())
 
 

@@ -1,4 +1,4 @@
-"""What a reader must know of a block before believing its numbers, in sentences that stand for themselves."""
+"""What a reader must know about a block before believing its numbers, in sentences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def notes(
     differences: Sequence[Difference],
     baseline: str | None,
 ) -> list[str]:
-    """The sentences; `baseline` is the one that was asked for, None where the best was."""
+    """The sentences; `baseline` is the one asked for, None for the best."""
     return [
         *_tuning(seeds, choices),
         *_runs(choices),
@@ -54,7 +54,7 @@ def _runs(choices: Sequence[TrialChoice]) -> Iterator[str]:
             yield f"{choice.variant.name}: a FAILED run is left out, the classes of its data set are not known here"
     stacked = ", ".join(choice.variant.name for choice in choices if any(run.shares_time for run in choice.runs))
     if stacked:
-        yield f"no wall-clock time for {stacked}: runs of a stack train together, and its seconds are no run's own"
+        yield f"no wall-clock time for {stacked}: a stack's time cannot be attributed to a single run"
 
 
 def _settings(block: RunBlock, choices: Sequence[TrialChoice]) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _settings(block: RunBlock, choices: Sequence[TrialChoice]) -> Iterator[str]:
             named = ", ".join(f"{name} {rate}" for name, rate in rates.items())
             yield f"learning rates differ and were not chosen here: {named}"
         else:
-            yield "one learning rate for all, nobody's own; sweep optimizer.lr to choose each its best"
+            yield "every strategy used the same learning rate; sweep optimizer.lr to tune each separately"
     for key, values in block.differing.items():
         yield f"{key} is not the same everywhere: " + "; ".join(f"{name} {value}" for name, value in values.items())
 
@@ -72,7 +72,7 @@ def _settings(block: RunBlock, choices: Sequence[TrialChoice]) -> Iterator[str]:
 def _baseline(differences: Sequence[Difference], asked: str | None) -> Iterator[str]:
     used = differences[0].baseline if differences else asked
     if asked and used and asked not in (used, used.partition(" ")[0]):
-        yield f"there is no {asked} here to hold the others against; the baseline is {used}"
+        yield f"there is no {asked} here to compare with; the baseline is {used}"
 
 
 def _pairs(differences: Sequence[Difference]) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _pairs(differences: Sequence[Difference]) -> Iterator[str]:
         for sentence in found.circumstances:
             beside.setdefault(sentence, []).append(found.name)
     for sentence, names in beside.items():
-        yield f"{sentence}, paired all the same: {', '.join(names)} with {differences[0].baseline}"
+        yield f"{sentence}, still paired: {', '.join(names)} with {differences[0].baseline}"
 
 
 def _out_of_reach(differences: Sequence[Difference]) -> Iterator[str]:

@@ -16,7 +16,7 @@ _SHOWN = 6  # seeds or conditions that are named
 class ScorePairs:
     """The scores of two variants, in the order of their seeds; `unpaired_because` is empty for pairs.
 
-    `circumstances` are what else differs within pairs and may move a number: code, versions, machine.
+    `circumstances` are other differences within pairs that may move a number: code, versions, machine.
     """
 
     a: list[float]
@@ -26,12 +26,12 @@ class ScorePairs:
 
     @property
     def paired(self) -> bool:
-        """Whether a[i] and b[i] share a seed and everything else that they must."""
+        """Whether a[i] and b[i] share a seed and all conditions."""
         return not self.unpaired_because
 
 
 def samples(a: Sequence[RunRecord], b: Sequence[RunRecord], metric: Metric) -> ScorePairs:
-    """The scores of the runs that have one, and why they are no pairs if they are not."""
+    """The scores of the runs that have one, and if they are not pairs why."""
     first, second = ({run.seed: run for run in runs if metric.of(run) is not None} for runs in (a, b))
     scores = [[metric.of(runs[seed]) or 0.0 for seed in sorted(runs)] for runs in (first, second)]
     missing = _missing(set(first), set(second))
@@ -52,7 +52,7 @@ def _missing(first: set[int], second: set[int]) -> str:
 
 
 def _differing(pairs: Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]) -> list[str]:
-    """What both runs of a pair know and what differs in any pair, with the first seed for which it does."""
+    """The keys that both runs of a pair record and that differ in any pair, with the first seed for which they do."""
     differ: dict[str, str] = {}
     for seed, first, second in pairs:
         for key in first.keys() & second.keys():

@@ -48,7 +48,7 @@ def permutation_test(a: Any, b: Any, paired: bool) -> PermutationTest:
 def smallest_p(n_a: int, n_b: int, paired: bool) -> float:
     """2 over the number of relabellings: 2 / 2^n for pairs, so that 5 seeds cannot reach 0.05.
 
-    Where they are drawn, the observed labels count as one more of them.
+    If they are drawn, the observed labels count as one more of them.
     """
     ways = _ways(n_a, n_b, paired)
     return min(1.0, 2 / (ways if ways <= ENUMERATED else DRAWN + 1))
