@@ -22,8 +22,9 @@ from experiments.compare import processes
 from experiments.compare.command import in_words, main
 from experiments.compare.explaining import evidence
 from experiments.compare.forms import page, plain_text, readme
+from experiments.compare.forms.axes import logarithmic
 from experiments.compare.forms.drawings import draw, heat_map
-from experiments.compare.forms.panels import _logarithmic, panels
+from experiments.compare.forms.panels import panels
 from experiments.compare.forms.tables import TextTable
 from experiments.compare.processes import Workers, progress
 from experiments.compare.report import make
@@ -337,7 +338,7 @@ def test_what_is_not_installed_or_ended_from_outside_is_said():
 def test_a_log_axis_has_numbers_however_little_it_spans(low, high, expected):
     axes = Figure().subplots()
     axes.plot([1, 2], [low, high])
-    _logarithmic(axes, "y")
+    logarithmic(axes, "y")
     axes.set_ylim(low, high)
     labels = [label.get_text() for label in (*axes.get_yticklabels(), *axes.get_yticklabels(minor=True))]
     places = [*axes.yaxis.get_majorticklocs(), *axes.yaxis.get_minorticklocs()]

@@ -47,10 +47,10 @@ class Workers:
         Computed here if it is not `worth` starting a process, or for a single task or process.
         """
         alone = not worth or min(len(tasks), self._most) < 2
-        mapped = map(function, tasks) if alone else self._started().map(function, tasks)
+        mapped = map(function, tasks) if alone else self._processes().map(function, tasks)
         return list(self.watch(mapped, len(tasks), what))
 
-    def _started(self) -> ProcessPoolExecutor:
+    def _processes(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(self._most, mp_context=get_context("spawn"))
         return self._pool

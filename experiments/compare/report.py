@@ -83,7 +83,7 @@ def environment(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
     }
 
 
-def varied(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
+def varied_keys(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
     """The configured keys that are not the same in all runs that have them, with their values."""
     keys = dict.fromkeys(key for run in runs for key in run.config)
     values = {key: dict.fromkeys(run.config[key] for run in runs if key in run.config) for key in keys}

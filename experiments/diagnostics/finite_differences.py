@@ -52,7 +52,7 @@ def _summary(found: list[FiniteDifference], point: Point) -> dict[str, float]:
 
 
 def _differences(point: Point, gradient: Tensor, directions: Iterator[Tensor], needed: int) -> list[FiniteDifference]:
-    """Those along which enough flips; the search begins at the median of the windows found."""
+    """The directions along which enough outputs flip; the search begins at the median of the windows found."""
     found: list[FiniteDifference] = []
     for direction in directions:
         window = _median([one.window for one in found]) if found else NARROWEST
@@ -64,7 +64,7 @@ def _differences(point: Point, gradient: Tensor, directions: Iterator[Tensor], n
 def _narrowest(
     point: Point, gradient: Tensor, direction: Tensor, needed: int, window: float
 ) -> FiniteDifference | None:
-    """In the first of `window`, twice that, ... in which enough flips; None where even the widest has too few."""
+    """In the first of `window`, twice that, ... in which enough flips; None if even the widest has too few."""
     one = _difference(point, gradient, direction, window)
     if one.flips < needed and _difference(point, gradient, direction, WIDEST).flips < needed:
         return None

@@ -23,7 +23,7 @@ NOT_A_CHOICE = {*OVER_TRAINING, "temperature", "final_temperature", "kernel"}
 def rival_tags(point: Point, gradient: Tensor) -> dict[str, float]:
     """For every rival with gradient r, the running one being g: cosine of r and g, and scale <r, g> / <r, r>.
 
-    `scale` is how many times the rival's gradient the running one is. A rival without a gradient has neither.
+    `scale`: the running gradient in units of the rival's. A rival without a gradient has neither.
     """
     values: dict[str, float] = {}
     for name, strategy in rivals(point):
@@ -36,26 +36,26 @@ def rival_tags(point: Point, gradient: Tensor) -> dict[str, float]:
 
 
 def rivals(point: Point) -> list[tuple[str, Strategy]]:
-    """Every strategy that applies to all hard layers, with every kernel and named choice, but for the running one.
+    """Every strategy that applies to all hard layers, with every kernel and named choice, except the running one.
 
-    At the running temperature where there is one and it is allowed; kernels at the interquartile range of the running
+    At the running temperature if there is one and it is allowed; kernels at the interquartile range of the running
     one.
     """
     layers = list(hard_layers(point.model).values())
     if not layers:
         return []
     running = layers[0].acting
-    taken = _identity(running, [layer.op for layer in layers])
+    own = _identity(running, [layer.op for layer in layers])
     found = []
     for stem, cls in members.strategies().items():
         for name, strategy in variants(stem, cls, layers[0].op):
-            for suffix, fitted in _fitted(strategy, layers):
-                if _identity(fitted, [layer.op for layer in layers]) != taken:
+            for suffix, fitted in _fits(strategy, layers):
+                if _identity(fitted, [layer.op for layer in layers]) != own:
                     found.append(((name + suffix).replace(" ", "-"), fitted))
     return found
 
 
-def _fitted(strategy: Strategy, layers: list[HardLayer]) -> Iterator[tuple[str, Strategy]]:
+def _fits(strategy: Strategy, layers: list[HardLayer]) -> Iterator[tuple[str, Strategy]]:
     """The strategy under every kernel if it uses one, at the running temperature."""
     used = frozenset().union(*(strategy.uses(layer.op) for layer in layers))
     for kernel, fitted in members.under_each_kernel(strategy, [layer.op for layer in layers]):
@@ -69,7 +69,7 @@ def _running_kernel(layer: HardLayer) -> str | None:
 
 
 def _identity(strategy: Strategy, ops: list[Op]) -> tuple[Any, ...]:
-    """What makes a strategy another one on these ops, whatever its temperature."""
+    """The choices that tell strategies apart on these ops, at any temperature."""
     names = [field.name for field in fields(strategy) if field.name not in NOT_A_CHOICE]
     choices = {name: getattr(strategy, name) for name in names}
     uses_kernel = any("kernel" in strategy.uses(op) for op in ops)

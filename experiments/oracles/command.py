@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from experiments.oracles import figures, findings, score_text
-from experiments.oracles.contender_scores import all_settings, rows
+from experiments.oracles.contender_scores import all_settings, score_all
 from experiments.oracles.setting import Setting
 from experiments.terminal.output import lasting_output
 
@@ -39,7 +39,7 @@ def _table(chosen: list[Setting], out: Path, draws: int | None) -> None:
     for number, setting in enumerate(chosen, 1):
         if sys.stderr.isatty():
             print(f"\r\x1b[K{number}/{len(chosen)} {setting.name}", end="", file=sys.stderr, flush=True)
-        scored = list(rows(setting, draws))
+        scored = list(score_all(setting, draws))
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         print(score_text.terminal(setting, scored), flush=True)

@@ -1,4 +1,4 @@
-"""The table: every contender in every setting, found by walking."""
+"""Every contender in every setting, scored."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def all_settings() -> list[Setting]:
     return found
 
 
-def rows(setting: Setting, draws: int | None = None) -> Iterator[ContenderScore]:
+def score_all(setting: Setting, draws: int | None = None) -> Iterator[ContenderScore]:
     """Every contender that applies, scored."""
     for contender in contenders(setting):
-        yield scored(contender, setting, draws)
+        yield score_contender(contender, setting, draws)
 
 
-def scored(contender: Contender, setting: Setting, draws: int | None = None) -> ContenderScore:
+def score_contender(contender: Contender, setting: Setting, draws: int | None = None) -> ContenderScore:
     """One contender's row."""
     got = sample(contender, setting, draws=draws)
     count = len(got.gradients)

@@ -1,4 +1,4 @@
-"""Who is scored: every strategy that applies, found by walking, with every kernel and named choice that it has."""
+"""The strategies that are scored: all that apply, with every kernel and named choice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCORE_FUNCTION = "score_function"
 
 @dataclass(frozen=True)
 class Contender:
-    """A strategy under a name; None is the score function. `on_noise`: the setting's noise is put on its input."""
+    """A strategy under a name; None is the score function. `on_noise`: the setting's noise is added to its input."""
 
     name: str
     strategy: Strategy | None
@@ -24,12 +24,12 @@ class Contender:
 def contenders(setting: Setting) -> list[Contender]:
     """All that apply to the setting's op, at the setting's scale: kernels at its noise's interquartile range.
 
-    A strategy with the hard value and no noise of its own is there twice: at x, and at x + noise.
+    A strategy with the hard value and no noise of its own is listed twice: at x, and at x + noise.
     """
     found = []
     for stem, cls in members.strategies().items():
         for name, strategy in members.variants(stem, cls, setting.op):
-            for suffix, fitted in _fitted(strategy, setting):
+            for suffix, fitted in _fits(strategy, setting):
                 found.append(Contender(name + suffix, fitted))
                 if setting.noisy and not fitted.soft_forward and not fitted.noisy(setting.op):
                     found.append(Contender(f"{name}{suffix} at x + noise", fitted, on_noise=True))
@@ -38,7 +38,7 @@ def contenders(setting: Setting) -> list[Contender]:
     return found
 
 
-def _fitted(strategy: Strategy, setting: Setting) -> Iterator[tuple[str, Strategy]]:
+def _fits(strategy: Strategy, setting: Setting) -> Iterator[tuple[str, Strategy]]:
     """The strategy at the setting's scale, under every kernel if it uses one; nothing if it does not apply."""
     for kernel, fitted in members.under_each_kernel(strategy, [setting.op]):
         if "temperature" in strategy.uses(setting.op):

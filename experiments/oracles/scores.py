@@ -15,7 +15,7 @@ ROUNDING = 1e-7  # relative; a bias below it is rounding (temperatures are float
 
 @dataclass(frozen=True)
 class GradientScore:
-    """Of samples G_i with mean m, against the truth g; relative to |g|. What is not defined is None.
+    """Of samples G_i with mean m, against the truth g; relative to |g|. Undefined numbers are None.
 
     - `bias` |m - g| / |g|, its standard error sqrt(tr Cov / M) / |g|; below two errors it is not resolved
     - `deviation` sqrt(tr Cov) / |g|

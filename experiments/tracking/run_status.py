@@ -1,4 +1,4 @@
-"""`status.json` and the lock: together they say whether a run is alive, over, or was cut off."""
+"""`status.json` and the lock: together they say whether a run is alive, over, or was interrupted."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -26,9 +26,9 @@ def timestamp() -> str:
 
 
 def read_status(path: str | Path) -> dict[str, Any] | None:
-    """What `status.json` in the folder `path` holds, None where there is none.
+    """The content of `status.json` in the folder `path`, None if there is none.
 
-    Raises DamagedFile where it is not the status of a run.
+    Raises DamagedFile if it is not the status of a run.
     """
     file = RunPaths(path).status
     if not file.exists():
@@ -52,17 +52,17 @@ def is_alive(path: str | Path) -> bool:
     probe = FileLock(lock, timeout=0)
     try:
         probe.acquire()
-    except (Timeout, OSError):  # what may not be locked here cannot be continued here either
+    except (Timeout, OSError):  # a file that cannot be locked here cannot be resumed here
         return True
     probe.release()
     return False
 
 
 def is_cut_off(path: str | Path) -> bool:
-    """Whether `path` holds a run that ended before it was over: INTERRUPTED, or RUNNING with nobody at it."""
+    """Whether `path` holds an interrupted run: INTERRUPTED, or RUNNING and not alive."""
     try:
         status = read_status(path)
-    except DamagedFile:  # or somebody else's
+    except DamagedFile:  # or a foreign file
         return False
     return status is not None and status["status"] in (RUNNING, INTERRUPTED) and not is_alive(path)
 
@@ -76,12 +76,12 @@ def run_folders(root: str | Path) -> Iterator[Path]:
 
 
 def find_cut_off(root: str | Path, config_hash: str) -> Path | None:
-    """The cut-off run of that configuration under `root` that was started last; None where there is none."""
+    """The interrupted run of that configuration under `root` that was started last; None if there is none."""
     found = []
     for folder in run_folders(root):
         try:
             status = read_status(folder)
-        except ValueError:  # somebody else's status.json
+        except ValueError:  # a foreign status.json
             continue
         if status is not None and status["config_hash"] == config_hash and is_cut_off(folder):
             found.append((str(status.get("started")), folder))

@@ -11,7 +11,7 @@ from experiments.compare.processes import Workers
 from experiments.compare.reading.learning_curves import read_curves
 from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.statistics.bands import Band, bands
-from experiments.compare.statistics.budgets import Budgeted, Budgets, budgeted, budgets
+from experiments.compare.statistics.budgets import Budgets, BudgetScores, budget_scores, budgets
 from experiments.compare.statistics.results import Result
 
 MANY = 100  # runs from which on reading them is worth more processes
@@ -23,7 +23,7 @@ class Evidence:
 
     bands: dict[str, Band]
     words: list[str]
-    budgeted: Budgeted
+    budgeted: BudgetScores
     problems: list[str]
     broke_off: list[int]  # the last logged steps of the runs that failed
 
@@ -38,14 +38,16 @@ class _Reading:
 def gather(results: Sequence[Result], workers: Workers) -> list[dict[str, Evidence]]:
     """For every block, the evidence by variant; memory holds one variant's curves at a time and process."""
     tasks = [
-        _Reading(choice.runs, budgets(result), _deciding(result)) for result in results for choice in result.choices
+        _Reading(choice.runs, budgets(result), _deciding_layers(result))
+        for result in results
+        for choice in result.choices
     ]
     many = sum(len(task.runs) for task in tasks) >= MANY
     read = iter(workers.spread(_read, tasks, "reading curves", many))
     return [{choice.variant.name: next(read) for choice in result.choices} for result in results]
 
 
-def _deciding(result: Result) -> tuple[str, ...] | None:
+def _deciding_layers(result: Result) -> tuple[str, ...] | None:
     """The block's layers that decide, None if no run records them."""
     recorded = (run.deciding_layers for choice in result.choices for run in choice.runs)
     return next((layers for layers in recorded if layers is not None), None)
@@ -57,7 +59,7 @@ def _read(task: _Reading) -> Evidence:
     return Evidence(
         bands(curves),
         sentences([symptoms(run, curve) for run, curve in zip(task.runs, curves, strict=True)], task.deciding),
-        budgeted(task.runs, curves, task.budgets),
+        budget_scores(task.runs, curves, task.budgets),
         [problem for curve in curves for problem in curve.problems],
         [step for run, step in zip(task.runs, last, strict=True) if run.failed],
     )

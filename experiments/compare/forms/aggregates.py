@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.compare.forms import tables
+from experiments.compare.forms.overview import overview
 from experiments.compare.reading.run_record import GROUPS, RunRecord
 from experiments.compare.report import ComparisonReport, Section
 from experiments.compare.statistics.bands import GAP, Band
@@ -69,7 +69,7 @@ def write_aggregates(report: ComparisonReport, folder: Path, pictures: str = "au
 
 def _block_names(report: ComparisonReport) -> list[str]:
     """A folder name for every block."""
-    names = [safe(name) for name in tables.overview(report)[0]]
+    names = [safe(name) for name in overview(report)[0]]
     return [name if names.count(name) == 1 else f"{name}-{index}" for index, name in enumerate(names)]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.compare.forms import tables
+from experiments.compare.forms.overview import MOST_COLUMNS, overview, upright
 from experiments.compare.forms.panels import Panel, panels
 from experiments.compare.forms.plain_text import printable
 from experiments.compare.report import ComparisonReport, Section
@@ -113,10 +114,10 @@ def save(figure: Any, stem: Path) -> None:
 
 def heat_map(report: ComparisonReport) -> Any:
     """Blocks by variants, the score as number and colour, the better the brighter; empty for a pair without one."""
-    rows, columns, grid = tables.upright(*tables.overview(report))
+    rows, columns, grid = upright(*overview(report))
     means = np.array([[np.nan if score is None else score.mean for score in row] for row in grid], dtype=np.float64)
     width = 0.4 + _LETTER * max(map(len, rows)) + 0.62 * len(columns)
-    height = 0.8 + _LETTER * max(map(len, columns)) + (0.38 if len(rows) <= tables.MOST_COLUMNS else 0.26) * len(rows)
+    height = 0.8 + _LETTER * max(map(len, columns)) + (0.38 if len(rows) <= MOST_COLUMNS else 0.26) * len(rows)
     with style() as figure_class:
         figure = figure_class(figsize=(width, height), layout="constrained")
         axes = figure.subplots()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.compare.reading.collection import collect
 from experiments.compare.reading.learning_curves import read_curves
 from experiments.compare.reading.run_record import RunRecord
-from experiments.compare.report import row, varied
+from experiments.compare.report import row, varied_keys
 from experiments.compare.statistics.metric import Metric
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def load(*runs: str | Path) -> pd.DataFrame:
     import pandas as pd
 
     found = collect(runs)
-    columns = list(varied(found.runs))
+    columns = list(varied_keys(found.runs))
     frame = pd.DataFrame([row for run in found.runs for row in _rows(run, columns)])
     frame.attrs["notes"] = found.notes
     return frame
@@ -54,7 +54,7 @@ def curves(*runs: str | Path) -> pd.DataFrame:
     import pandas as pd
 
     found = collect(runs)
-    columns, notes, parts = list(varied(found.runs)), list(found.notes), []
+    columns, notes, parts = list(varied_keys(found.runs)), list(found.notes), []
     for run in found.runs:
         read = read_curves(run)
         notes += read.problems

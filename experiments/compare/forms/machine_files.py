@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.compare.reading.run_record import RunRecord
-from experiments.compare.report import ComparisonReport, Section, environment, row, varied
+from experiments.compare.report import ComparisonReport, Section, environment, row, varied_keys
 from experiments.compare.statistics.tuning import TrialChoice
 from experiments.tracking.strict_json import write_json
 
@@ -35,7 +35,7 @@ def as_json(report: ComparisonReport) -> dict[str, Any]:
         "tuned": list(report.tuned),
         "notes": report.notes,
         "environment": environment(report.runs),
-        "varied": varied(report.runs),
+        "varied": varied_keys(report.runs),
         "blocks": [_block(section) for section in report.sections],
         "runs": _runs(report),
     }
@@ -71,7 +71,7 @@ def _choice(choice: TrialChoice) -> dict[str, Any]:
 
 
 def _runs(report: ComparisonReport) -> list[dict[str, Any]]:
-    columns = list(varied(report.runs))
+    columns = list(varied_keys(report.runs))
     return [_run(run, columns) for run in report.runs]
 
 

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from experiments.compare.forms import tables
+from experiments.compare.forms.overview import overview_table
 from experiments.compare.forms.plain_text import printable, relative
 from experiments.compare.forms.tables import TextTable
-from experiments.compare.report import ComparisonReport, Section, environment, varied
+from experiments.compare.report import ComparisonReport, Section, environment, varied_keys
 
 
 def render(report: ComparisonReport, folder: Path) -> str:
     """The whole report; figures and run folders are linked relative to `folder`."""
     lines = ["# Comparison", "", f"Of {', '.join(f'`{escape(str(root))}`' for root in report.roots)}.", ""]
-    lines += [*draw(tables.overview_table(report)), ""]
+    lines += [*draw(overview_table(report)), ""]
     for index, section in enumerate(report.sections):
         lines += [
             f"## {escape(section.name)}",
@@ -28,7 +29,7 @@ def render(report: ComparisonReport, folder: Path) -> str:
         lines += ["## Runs that did not finish well", ""]
         lines += [f"- {run.outcome}: {link(run.path, folder)}: {escape(run.reason)}" for run in report.failed]
         lines.append("")
-    lines += _facts("What differs between the runs", varied(report.runs))
+    lines += _facts("What differs between the runs", varied_keys(report.runs))
     lines += _facts("Environment", environment(report.runs))
     if report.notes:
         lines += ["## Left out or odd", "", *(f"- {escape(note)}" for note in report.notes), ""]

@@ -9,9 +9,10 @@ from typing import Any
 
 from experiments.compare.forms import tables
 from experiments.compare.forms.drawings import heat_map, svg
+from experiments.compare.forms.overview import overview_table
 from experiments.compare.forms.panels import MOST_BANDS
 from experiments.compare.forms.plain_text import counts, printable, relative
-from experiments.compare.report import ComparisonReport, Section, environment, varied
+from experiments.compare.report import ComparisonReport, Section, environment, varied_keys
 from experiments.plotting import Dash, looks
 
 TEMPLATE = "report.html.jinja"
@@ -33,14 +34,14 @@ def render(report: ComparisonReport, drawn: Sequence[Sequence[tuple[str, str]]],
         counts=counts(report),
         roots=[str(root) for root in report.roots],
         meaning=meaning(report),
-        overview=tables.overview_table(report),
+        overview=overview_table(report),
         heat_map=_data(svg(drawn_map)),
         most_bands=MOST_BANDS,
         map_width=round(MAP_SCALE * drawn_map.get_figwidth()),
         sections=[_section(*pair, report, folder) for pair in zip(report.sections, drawn, strict=True)],
         failed=[(run.outcome, run.path.name, f"./{relative(run.path, folder)}", run.reason) for run in report.failed],
         notes=report.notes,
-        varied=varied(report.runs),
+        varied=varied_keys(report.runs),
         environment=environment(report.runs),
     )
 

@@ -28,9 +28,9 @@ def render(report: ComparisonReport) -> str:
     for section in report.sections:
         lines += ["", *_section(section, report)]
     if report.failed:
-        lines += ["", "runs that did not finish well:", *_listed(_failures(report.failed))]
+        lines += ["", "runs that did not finish well:", *_list(_failures(report.failed))]
     if report.notes:
-        lines += ["", "left out or odd:", *_listed(report.notes)]
+        lines += ["", "left out or odd:", *_list(report.notes)]
     return "\n".join(printable(line) for line in lines)
 
 
@@ -73,14 +73,14 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     """The columns' natural widths; until all fit, the widest shrinks, words before numbers with their intervals."""
     columns = range(len(rows[0]))
     widths = [max(cell_len(row[column]) for row in rows) for column in columns]
-    needed = [max(_unbroken(row[column]) for row in rows) for column in columns]
+    needed = [max(_least_width(row[column]) for row in rows) for column in columns]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > 6:
         roomy = [column for column in columns if widths[column] > needed[column]]
         widths[max(roomy or columns, key=widths.__getitem__)] -= 1
     return widths
 
 
-def _unbroken(cell: str) -> int:
+def _least_width(cell: str) -> int:
     """The least width of a cell: a number's own, otherwise that of the longest word."""
     return cell_len(cell) if _NUMBER.fullmatch(cell) else max(map(cell_len, cell.split()), default=0)
 
@@ -89,7 +89,7 @@ def _height(row: Sequence[str], widths: Sequence[int]) -> int:
     return max(len(textwrap.wrap(cell, w)) for cell, w in zip(row, widths, strict=True))
 
 
-def _listed(sentences: Sequence[str]) -> list[str]:
+def _list(sentences: Sequence[str]) -> list[str]:
     lines = [line for sentence in sentences[:_LISTED] for line in _item(sentence)]
     if len(sentences) > _LISTED:
         lines.append(f"- and {len(sentences) - _LISTED} more; the files that --out writes have all of them")

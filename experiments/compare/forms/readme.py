@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from experiments.compare.forms import markdown, tables
 from experiments.compare.forms.markdown import escape
+from experiments.compare.forms.overview import overview
 from experiments.compare.forms.plain_text import printable
 from experiments.compare.forms.tables import TextTable
 from experiments.compare.report import ComparisonReport, Section
@@ -15,7 +16,7 @@ def render(report: ComparisonReport) -> str:
 
     The differences are those of the report: `--baseline best` compares every row with its best strategy.
     """
-    variants = tables.overview(report)[1]
+    variants = overview(report)[1]
     keys = _chosen_keys(report)
     rows = [_row(section, variants, report, keys) for section in report.sections]
     lines = markdown.draw(TextTable("", ["component (parameters)", *variants], []))
@@ -28,10 +29,10 @@ def render(report: ComparisonReport) -> str:
             lines.append(f"- `{_label(section, report)}`, less {escape(found[0].baseline)}: {parts}")
     unknown = "- the number of parameters is left out for runs that do not record it"
     counted = all(_parameters(section) is not None for section in report.sections)
-    return "\n".join([*lines, "", *_flagged(report), *([] if counted else [unknown]), ""])
+    return "\n".join([*lines, "", *_notes(report), *([] if counted else [unknown]), ""])
 
 
-def _flagged(report: ComparisonReport) -> list[str]:
+def _notes(report: ComparisonReport) -> list[str]:
     """The notes, each once, with the rows it concerns if these are not all."""
     about: dict[str, list[str]] = {}
     for section in report.sections:
@@ -62,7 +63,7 @@ def _row(section: Section, variants: list[str], report: ComparisonReport, keys: 
         choice, score = by_name[variant]
         interval = score.interval or ConfidenceInterval(0, 0, 0, 0)
         half = tables.value(interval.half_width, report.question)
-        noted = ", ".join(filter(None, [tables.chosen(choice, keys), score.failures]))
+        noted = ", ".join(filter(None, [tables.chosen_values(choice, keys), score.failures]))
         cells.append(f"{tables.value(interval.mean, report.question)} ± {half}" + f" ({noted})" * bool(noted))
     return cells
 
@@ -80,7 +81,7 @@ def _chosen_keys(report: ComparisonReport) -> set[str]:
 
 
 def _difference(name: str, interval: ConfidenceInterval, unpaired: str, report: ComparisonReport) -> str:
-    return f"{escape(name)} {tables.ranged(interval, report.question, tables.signed)}" + (
+    return f"{escape(name)} {tables.with_interval(interval, report.question, tables.signed)}" + (
         " (unpaired)" if unpaired else ""
     )
 

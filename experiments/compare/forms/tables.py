@@ -7,13 +7,12 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.compare.report import ComparisonReport, Section
+from experiments.compare.report import Section
 from experiments.compare.statistics.intervals import ConfidenceInterval
 from experiments.compare.statistics.results import Difference, Question
 from experiments.compare.statistics.tuning import TrialChoice
 
 NONE = "-"
-MOST_COLUMNS = 12  # of variants in the overview; more are rows
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def signed(number: float, question: Question) -> str:
     return f"{number:+.3g}"
 
 
-def ranged(interval: ConfidenceInterval | None, question: Question, form: Any = value) -> str:
+def with_interval(interval: ConfidenceInterval | None, question: Question, form: Any = value) -> str:
     """A mean and its interval, `93.1 [92.0, 94.2]`."""
     if interval is None:
         return NONE
@@ -64,13 +63,21 @@ def scores(section: Section, question: Question) -> TextTable:
     rows = []
     for choice, score in zip(section.result.choices, section.result.scores, strict=True):
         n = str(score.interval.n) if score.interval else "0"
-        rows.append([score.name, n, ranged(score.interval, question), chosen(choice) or NONE, score.failures or NONE])
+        rows.append(
+            [
+                score.name,
+                n,
+                with_interval(score.interval, question),
+                chosen_values(choice) or NONE,
+                score.failures or NONE,
+            ]
+        )
     absent = section.result.block.absent.items()
     rows += [[name, "n/a", NONE, NONE, why.partition(" (")[0]] for name, why in absent]  # without the file
     return TextTable("scores", header, rows)
 
 
-def chosen(choice: TrialChoice, keys: Container[str] | None = None) -> str:
+def chosen_values(choice: TrialChoice, keys: Container[str] | None = None) -> str:
     """A variant's chosen values, of the keys asked for, as `lr 0.1, temperature 1`; empty if there are none."""
     values = choice.trial.values.items()
     return ", ".join(f"{short(key)} {_plain(value)}" for key, value in values if keys is None or key in keys)
@@ -101,7 +108,7 @@ def _difference(found: Difference, question: Question) -> list[str]:
     mark = " (unpaired)" if found.unpaired_because else ""
     return [
         found.name + mark,
-        ranged(found.interval, question, signed),
+        with_interval(found.interval, question, signed),
         _p(found.p),
         _p(found.adjusted),
         f"{found.improvement:.2f}",
@@ -124,7 +131,7 @@ def budgets(section: Section) -> TextTable:
     for score in section.result.scores:
         seen = section.evidence[score.name].budgeted
         seconds = NONE if score.seconds is None else f"{score.seconds:.3g}"
-        row = [score.name, ranged(seen.at_steps, question), ranged(seen.at_seconds, question), seconds]
+        row = [score.name, with_interval(seen.at_steps, question), with_interval(seen.at_seconds, question), seconds]
         rows.append(row[: len(header)])
     title = "best validation accuracy at equal steps"
     return TextTable(title + " and at equal wall-clock time" * bool(given.seconds), header, rows)
@@ -140,49 +147,14 @@ def tuning(section: Section) -> TextTable | None:
     rows = []
     for choice in choices:
         keys = [key for key in choice.trial.values if len({values.get(key) for values, _ in choice.curve}) > 1]
-        curve = "; ".join(f"{_setting(values, keys)}: {value(seen.mean, question)}" for values, seen in choice.curve)
+        curve = "; ".join(f"{_values(values, keys)}: {value(seen.mean, question)}" for values, seen in choice.curve)
         expected = NONE if choice.expected is None else value(choice.expected, question)
         edges = ", ".join(short(key) for key in choice.edges) or "no"
-        rows.append([choice.variant.name, str(choice.trials), chosen(choice) or NONE, edges, expected, curve])
+        rows.append([choice.variant.name, str(choice.trials), chosen_values(choice) or NONE, edges, expected, curve])
     seeds = section.result.seeds.choosing
     named = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
     return TextTable(f"tuning, on validation data and {named}", header, rows)
 
 
-def _setting(values: dict[str, Any], keys: Sequence[str]) -> str:
+def _values(values: dict[str, Any], keys: Sequence[str]) -> str:
     return ", ".join(_plain(values[key]) for key in keys if key in values)
-
-
-def overview(report: ComparisonReport) -> tuple[list[str], list[str], list[list[ConfidenceInterval | None]]]:
-    """Short names of the blocks, variants, and each variant's score in each block, None if it does not exist."""
-    variants = list(dict.fromkeys(name for section in report.sections for _, name in section.variants))
-    grid: list[list[ConfidenceInterval | None]] = []
-    for section in report.sections:
-        by_name = {score.name: score.interval for score in section.result.scores}
-        grid.append([by_name.get(variant) for variant in variants])
-    return short_names([section.result.block.parts for section in report.sections]), variants, grid
-
-
-def short_names(parts: Sequence[tuple[str, ...]]) -> list[str]:
-    """The blocks' names without the parts that all of them share; the component stays."""
-    common = set.intersection(*map(set, parts)) if len(parts) > 1 else set()
-    return [", ".join([own[0], *(part for part in own[1:] if part not in common)]) for own in parts]
-
-
-def overview_table(report: ComparisonReport) -> TextTable:
-    """The same as text."""
-    rows, columns, grid = upright(*overview(report))
-    cells = [[name, *(ranged(score, report.question) for score in row)] for name, row in zip(rows, grid, strict=True)]
-    return TextTable(f"{report.question.metric.tag}, {unit(report.question)}", ["", *columns], cells)
-
-
-def upright(
-    blocks: list[str], variants: list[str], grid: list[list[ConfidenceInterval | None]]
-) -> tuple[list[str], list[str], list[list[ConfidenceInterval | None]]]:
-    """Names of rows, names of columns, and the scores: blocks by variants, or many variants by blocks.
-
-    Names beside rows can be read, names above narrow columns cannot.
-    """
-    if len(variants) <= max(MOST_COLUMNS, len(blocks)):
-        return blocks, variants, grid
-    return variants, blocks, [list(column) for column in zip(*grid, strict=True)]

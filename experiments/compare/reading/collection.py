@@ -9,7 +9,8 @@ from importlib import import_module
 from pathlib import Path
 
 from experiments.compare.processes import Workers
-from experiments.compare.reading.run_record import RunRecord, Unreadable, read_run
+from experiments.compare.reading.run_files import Unreadable
+from experiments.compare.reading.run_record import RunRecord, read_run
 from experiments.terminal.console import shown
 from experiments.tracking.run_paths import RunPaths
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.compare.reading.run_config import read_config
+from experiments.compare.reading.run_files import (
+    Unreadable,
+    as_unreadable,
+    comparable,
+    read_config,
+    read_environment,
+    read_result,
+)
 from experiments.tracking.flat_config import flatten
-from experiments.tracking.run_errors import reason as cause
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import (
     DONE,
@@ -23,7 +28,7 @@ from experiments.tracking.run_status import (
     last_line,
     read_status,
 )
-from experiments.tracking.strict_json import DamagedFile, number, read_json
+from experiments.tracking.strict_json import number
 
 GROUPS = ("component", "strategy", "model", "data", "optimizer")
 STACKS = ("stacked", "compiled")  # engines that train several runs as one model
@@ -31,10 +36,6 @@ DIVERGED, CRASHED, UNFINISHED = "diverged", "crashed", "unfinished"
 
 _CONDITIONS = {"versions.torch", "threads", "device"}  # and the data's hashes, and the engine
 CIRCUMSTANCES = ("git.commit", "versions.hardgrad", "versions.python", "versions.numpy", "platform", "cpu.model")
-
-
-class Unreadable(Exception):
-    """A folder that cannot be compared; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -81,27 +82,29 @@ class RunRecord:
 def read_run(folder: str | Path) -> RunRecord:
     """The record of a run folder; raises Unreadable for any other folder."""
     paths = RunPaths(folder)
-    with _reading(paths.status):
+    with as_unreadable(paths.status):
         status = read_status(paths.path)
         if status is None:
             raise Unreadable(f"no {paths.status.name}")
-    with _reading(paths.config):
-        nested = _config(paths)
+    with as_unreadable(paths.config):
+        nested = read_config(paths)
         targets = {group: str(nested[group]["_target_"]) for group in GROUPS}
         options = {group: target.split(".")[-2] for group, target in targets.items()}
         flat = {
-            key: _value(value) for key, value in flatten(nested).items() if not key.rpartition(".")[2].startswith("_")
+            key: comparable(value)
+            for key, value in flatten(nested).items()
+            if not key.rpartition(".")[2].startswith("_")
         }
         seed = flat.pop("seed")
         if not isinstance(seed, int):
             raise Unreadable(f"{paths.config.name} has seed {seed!r}, not a whole number")
-    with _reading(paths.result):
-        result = _result(paths, str(status["status"]))
+    with as_unreadable(paths.result):
+        result = read_result(paths, str(status["status"]))
         last = _numbers(result.get("metrics", {}))
         never_trained = (*map(str, result.get("never_trained", ())), *map(str, result.get("zero_gradient", ())))
         skipped_steps = int(result.get("skipped_steps", 0))
-    with _reading(paths.env):
-        environment = _environment(paths)
+    with as_unreadable(paths.env):
+        environment = read_environment(paths)
     outcome, reason = _outcome(paths.path, status, last)
     return RunRecord(
         path=paths.path,
@@ -126,30 +129,6 @@ def read_run(folder: str | Path) -> RunRecord:
     )
 
 
-@contextmanager
-def _reading(file: Path) -> Iterator[None]:
-    """Raises Unreadable, with the name of the file, for any fault of a file of the run."""
-    try:
-        yield
-    except DamagedFile as error:
-        raise Unreadable(f"{file.name} {error.fault}") from None
-    except OSError as error:
-        raise Unreadable(f"{file.name} cannot be read ({cause(error)})") from None
-    except KeyError as error:
-        raise Unreadable(f"{file.name} lacks {error}") from None
-    except (ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-        raise Unreadable(f"{file.name} is damaged, or of another version: {str(error).partition(chr(10))[0]}") from None
-
-
-def _config(paths: RunPaths) -> dict[str, Any]:
-    if not paths.config.exists():
-        raise Unreadable(f"no {paths.config.name}")
-    content = read_config(paths.config)
-    if not isinstance(content, dict):
-        raise Unreadable(f"{paths.config.name} is not the configuration of a run")
-    return content
-
-
 def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float]) -> tuple[str, str]:
     name = status["status"]
     said = last_line(status)
@@ -162,26 +141,6 @@ def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float])
         return "n/a", said
     running = name == RUNNING and is_alive(folder)
     return UNFINISHED, "still running" if running else said if name == INTERRUPTED and said else "interrupted"
-
-
-def _result(paths: RunPaths, status: str) -> dict[str, Any]:
-    if status != DONE:
-        return {}
-    if not paths.result.exists():
-        raise Unreadable(f"{paths.status.name} says DONE, but there is no {paths.result.name}")
-    result = read_json(paths.result)
-    if not isinstance(result, dict) or not isinstance(result.get("metrics"), dict):
-        raise Unreadable(f"{paths.result.name} is not the result of a run")
-    return result
-
-
-def _environment(paths: RunPaths) -> dict[str, Any]:
-    if not paths.env.exists():
-        return {}
-    content = read_json(paths.env)
-    if not isinstance(content, dict):
-        raise Unreadable(f"{paths.env.name} is not the environment of a run")
-    return {key: _value(value) for key, value in flatten(content).items() if key != "argv"}
 
 
 def _conditions(environment: Mapping[str, Any], config: Mapping[str, Any], engine: str, outcome: str) -> dict[str, Any]:
@@ -204,8 +163,3 @@ def _whole(value: Any) -> int | None:
 
 def _names(values: Any) -> tuple[str, ...] | None:
     return tuple(map(str, values)) if isinstance(values, list) else None
-
-
-def _value(value: Any) -> Any:
-    """A configured value that can be compared and hashed."""
-    return str(value) if isinstance(value, (list, tuple, dict)) else value

@@ -71,7 +71,7 @@ def blocks(runs: Sequence[RunRecord], tuned: Sequence[str], notes: list[str]) ->
     """The blocks, sorted by name; a run that repeats another one's setting and seed is left out and noted."""
     present = [run for run in runs if run.outcome != "n/a"]
     keys = _block_keys(present, tuned)
-    named = _grouped(present, lambda run: _parts(run, keys))
+    named = _group(present, lambda run: _parts(run, keys))
     found = [_block(parts, members, tuned, notes) for parts, members in sorted(named.items())]
     for run in runs:
         if run.outcome == "n/a":
@@ -85,7 +85,7 @@ def _strategies(block: RunBlock) -> set[str]:
     return {variant.strategy for variant in block.variants}
 
 
-def _grouped(items: Iterable[RunRecord], key: Callable[[RunRecord], Key]) -> dict[Key, list[RunRecord]]:
+def _group(items: Iterable[RunRecord], key: Callable[[RunRecord], Key]) -> dict[Key, list[RunRecord]]:
     groups: dict[Key, list[RunRecord]] = defaultdict(list)
     for item in items:
         groups[key(item)].append(item)
@@ -97,8 +97,8 @@ def _block_keys(runs: list[RunRecord], tuned: Sequence[str]) -> list[str]:
     left_out = {*tuned, *INCIDENTAL, *INCIDENTAL_DATA}
     keys: dict[str, None] = {}
     options = ("component", "model", "data", "optimizer")
-    for members in _grouped(runs, lambda run: tuple(run.options[group] for group in options)).values():
-        by_strategy = _grouped(members, lambda run: run.options["strategy"]).values()
+    for members in _group(runs, lambda run: tuple(run.options[group] for group in options)).values():
+        by_strategy = _group(members, lambda run: run.options["strategy"]).values()
         for key in {key: None for run in members for key in run.config}:
             if key in left_out or key.startswith("strategy."):
                 continue
@@ -116,13 +116,13 @@ def _parts(run: RunRecord, keys: Sequence[str]) -> tuple[str, ...]:
 
 def _block(parts: tuple[str, ...], runs: list[RunRecord], tuned: Sequence[str], notes: list[str]) -> RunBlock:
     variants = []
-    by_strategy = _grouped(runs, lambda run: run.options["strategy"])
+    by_strategy = _group(runs, lambda run: run.options["strategy"])
     for strategy, members in sorted(by_strategy.items(), key=lambda pair: rank(pair[0])):
-        varied = [key for key in _varied(members) if key.startswith("strategy.") and key not in tuned]
-        by_options = _grouped(members, partial(_options, varied))
+        varied = [key for key in _varied_keys(members) if key.startswith("strategy.") and key not in tuned]
+        by_options = _group(members, partial(_options, varied))
         for options, own in sorted(by_options.items()):
             variants.append(Variant(strategy, f"{strategy} {options}".strip(), _trials(own, tuned, notes)))
-    return RunBlock(parts, variants, {}, _differing(variants, tuned))
+    return RunBlock(parts, variants, {}, _differences(variants, tuned))
 
 
 def _options(varied: Sequence[str], run: RunRecord) -> str:
@@ -130,7 +130,7 @@ def _options(varied: Sequence[str], run: RunRecord) -> str:
     return f"({', '.join(values)})" if values else ""
 
 
-def _varied(runs: Sequence[RunRecord]) -> list[str]:
+def _varied_keys(runs: Sequence[RunRecord]) -> list[str]:
     keys = {key: None for run in runs for key in run.config}
     return [key for key in keys if len({run.config.get(key) for run in runs}) > 1]
 
@@ -151,11 +151,11 @@ def _order(value: Any) -> tuple[bool, float, str]:
     return (not number, float(value) if number else 0.0, str(value))
 
 
-def _differing(variants: list[Variant], tuned: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _differences(variants: list[Variant], tuned: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What the variants of a block do not have in common, but for the strategy's own and the tuned keys."""
     runs = [run for variant in variants for run in variant.runs]
     left_out = {*tuned, *CONDUCT, *INCIDENTAL_DATA}
-    keys = [key for key in _varied(runs) if key not in left_out and not key.startswith("strategy.")]
+    keys = [key for key in _varied_keys(runs) if key not in left_out and not key.startswith("strategy.")]
     values = {
         key: {variant.name: sorted({str(run.config.get(key)) for run in variant.runs}) for variant in variants}
         for key in keys

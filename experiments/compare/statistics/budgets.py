@@ -21,7 +21,7 @@ class Budgets:
 
 
 @dataclass(frozen=True)
-class Budgeted:
+class BudgetScores:
     """A variant's best hard validation accuracy within the budgets; None if no run was scored by then."""
 
     at_steps: ConfidenceInterval | None
@@ -36,16 +36,16 @@ def budgets(result: Result) -> Budgets:
     return Budgets(min(steps, default=None), min(seconds, default=None))
 
 
-def budgeted(runs: Sequence[RunRecord], curves: Sequence[RunCurves], given: Budgets) -> Budgeted:
+def budget_scores(runs: Sequence[RunRecord], curves: Sequence[RunCurves], given: Budgets) -> BudgetScores:
     """A variant's scores; a run's time is assumed to be spread evenly over its steps, start-up included.
 
     None at equal time for runs of a stack: its time cannot be attributed to a single run.
     """
     both = list(zip(runs, curves, strict=True))
-    steps = [_reached(run, curve, given.steps) for run, curve in both] if given.steps else []
+    steps = [_score_by(run, curve, given.steps) for run, curve in both] if given.steps else []
     seconds = 0.0 if any(run.shares_time for run in runs) else given.seconds
-    times = [_reached(run, curve, _step_at(run, seconds)) for run, curve in both] if seconds else []
-    return Budgeted(_interval(steps), _interval(times))
+    times = [_score_by(run, curve, _step_at(run, seconds)) for run, curve in both] if seconds else []
+    return BudgetScores(_interval(steps), _interval(times))
 
 
 def _step_at(run: RunRecord, seconds: float) -> int:
@@ -54,7 +54,7 @@ def _step_at(run: RunRecord, seconds: float) -> int:
     return int(run.config["max_steps"] * min(1.0, seconds / run.seconds))
 
 
-def _reached(run: RunRecord, curves: RunCurves, step: int) -> float | None:
+def _score_by(run: RunRecord, curves: RunCurves, step: int) -> float | None:
     if run.failed:
         return Metric(VALIDATION).guess(run)
     scored = curves.values(VALIDATION)[curves.steps(VALIDATION) <= step]

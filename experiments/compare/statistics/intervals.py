@@ -42,7 +42,7 @@ def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> Confide
     """
     from scipy import stats
 
-    x = _checked(x)
+    x = _check(x)
     mean, n = float(x.mean()), len(x)
     if n == 1:
         return ConfidenceInterval(mean, math.nan, math.nan, n)
@@ -65,7 +65,7 @@ def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", leve
     """
     from scipy import stats
 
-    a, b = _checked(a), _checked(b)
+    a, b = _check(a), _check(b)
     if paired:
         if len(a) != len(b):
             raise ValueError(f"paired samples have one length, got {len(a)} and {len(b)}")
@@ -94,7 +94,7 @@ def seeds_needed(
     """
     from scipy import stats
 
-    a, b = _checked(a), _checked(b)
+    a, b = _check(a), _check(b)
     if min(len(a), len(b)) < 2:
         return None
     spread = (a - b).std(ddof=1) if paired else math.hypot(a.std(ddof=1), b.std(ddof=1))
@@ -117,7 +117,7 @@ def _bca(samples: tuple[Any, ...], statistic: Any, level: float) -> Any:
     return stats.bootstrap(samples, statistic, vectorized=True, **settings).confidence_interval
 
 
-def _checked(x: Any) -> Any:
+def _check(x: Any) -> Any:
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 1 or not len(x):
         raise ValueError(f"an interval needs one number a seed, got shape {x.shape}")

@@ -34,16 +34,16 @@ def samples(a: Sequence[RunRecord], b: Sequence[RunRecord], metric: Metric) -> S
     """The scores of the runs that have one, and if they are not pairs why."""
     first, second = ({run.seed: run for run in runs if metric.of(run) is not None} for runs in (a, b))
     scores = [[metric.of(runs[seed]) or 0.0 for seed in sorted(runs)] for runs in (first, second)]
-    missing = _missing(set(first), set(second))
+    missing = _missing_seeds(set(first), set(second))
     if missing:
         return ScorePairs(scores[0], scores[1], missing, [])
     pairs = [(run, second[seed]) for seed, run in first.items()]
-    why = _differing((mine.seed, mine.conditions, theirs.conditions) for mine, theirs in pairs)
-    beside = _differing((mine.seed, _circumstances(mine), _circumstances(theirs)) for mine, theirs in pairs)
+    why = _differences((mine.seed, mine.conditions, theirs.conditions) for mine, theirs in pairs)
+    beside = _differences((mine.seed, _circumstances(mine), _circumstances(theirs)) for mine, theirs in pairs)
     return ScorePairs(scores[0], scores[1], "; ".join(why), beside)
 
 
-def _missing(first: set[int], second: set[int]) -> str:
+def _missing_seeds(first: set[int], second: set[int]) -> str:
     odd = sorted(first ^ second)
     if not odd:
         return ""
@@ -51,7 +51,7 @@ def _missing(first: set[int], second: set[int]) -> str:
     return f"seed {named} is on one side only" if len(odd) == 1 else f"seeds {named} are on one side only"
 
 
-def _differing(pairs: Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]) -> list[str]:
+def _differences(pairs: Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]) -> list[str]:
     """The keys that both runs of a pair record and that differ in any pair, with the first seed for which they do."""
     differ: dict[str, str] = {}
     for seed, first, second in pairs:

@@ -78,13 +78,13 @@ def _choice(variant: Variant, seeds: Seeds, equal: int) -> TrialChoice:
     scored = [(trial, _scores(trial, seeds.choosing)) for trial in variant.trials]
     usable = [(trial, scores) for trial, scores in scored if scores]
     if len(variant.trials) == 1 or not usable:
-        best = max(variant.trials, key=lambda trial: len(_reported(trial, seeds)))
+        best = max(variant.trials, key=lambda trial: len(_reported_runs(trial, seeds)))
     else:
-        best = max(usable, key=lambda pair: (fmean(pair[1]), len(_reported(pair[0], seeds))))[0]
+        best = max(usable, key=lambda pair: (fmean(pair[1]), len(_reported_runs(pair[0], seeds))))[0]
     curve = [(trial.values, mean_interval(scores)) for trial, scores in usable]
     means = [interval.mean for _, interval in curve]
     expected = expected_best(means, equal) if 1 <= equal <= len(means) else None
-    return TrialChoice(variant, best, _edges(variant, best), curve, equal, expected, _reported(best, seeds))
+    return TrialChoice(variant, best, _edges(variant, best), curve, equal, expected, _reported_runs(best, seeds))
 
 
 def _scores(trial: Trial, seeds: tuple[int, ...]) -> list[float]:
@@ -92,7 +92,7 @@ def _scores(trial: Trial, seeds: tuple[int, ...]) -> list[float]:
     return [score for score in scores if score is not None]
 
 
-def _reported(trial: Trial, seeds: Seeds) -> list[RunRecord]:
+def _reported_runs(trial: Trial, seeds: Seeds) -> list[RunRecord]:
     return [trial.runs[seed] for seed in seeds.reported if seed in trial.runs]
 
 

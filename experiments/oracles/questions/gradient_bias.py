@@ -8,7 +8,7 @@ import torch
 
 from experiments.oracles import binary_network, deep_binary, figures
 from experiments.oracles.answer import Answer, Check, Table
-from experiments.oracles.contender_scores import ContenderScore, scored
+from experiments.oracles.contender_scores import ContenderScore, score_contender
 from experiments.oracles.contenders import Contender, contenders
 from experiments.oracles.sampling import sample
 from experiments.oracles.score_text import cells
@@ -72,7 +72,7 @@ def _checks(rows: dict[str, ContenderScore], cosines: dict[float, list[tuple[flo
 
 
 def _rows(setting: Setting, draws: int) -> list[ContenderScore]:
-    return [scored(c, setting, draws) for c in contenders(setting) if c.name in figures.SHOWN]
+    return [score_contender(c, setting, draws) for c in contenders(setting) if c.name in figures.SHOWN]
 
 
 def _cells(row: ContenderScore) -> tuple[str, ...]:
