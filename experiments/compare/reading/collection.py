@@ -88,5 +88,5 @@ def _classes(target: str) -> int | None:
     module, _, name = target.rpartition(".")
     try:
         return int(getattr(import_module(module), name).classes) if module.startswith("experiments.data.") else None
-    except (ImportError, AttributeError, TypeError):
+    except (ImportError, AttributeError, TypeError, ValueError):
         return None
