@@ -12,7 +12,6 @@ from typing import Any
 from experiments.compare.command import MISTAKES, in_words
 from experiments.compare.forms.aggregates import write_aggregates
 from experiments.compare.processes import Workers
-from experiments.compare.progress import watched
 from experiments.compare.report import make
 from experiments.terminal.console import shown
 from experiments.terminal.output import lasting_output
@@ -34,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="hardgrad-") as scratch:
             folder = given.logdir or Path(scratch)
-            with Workers(watched) as workers:
+            with Workers(visible=True) as workers:
                 report = make(given.runs, workers=workers)
             for problem in write_aggregates(report, folder):
                 print(f"note: {problem}", file=sys.stderr)

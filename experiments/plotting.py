@@ -1,6 +1,6 @@
 """One order and one colour for every strategy, in every report: distinct for colour-blind eyes and in grey print.
 
-Okabe and Ito's colours, less the yellow that vanishes on paper; from the ninth strategy on they come again dashed.
+Okabe and Ito's colours without the yellow, which vanishes on paper; from the ninth strategy on they repeat, dashed.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ def rank(strategy: str) -> tuple[int, str]:
 
 @dataclass(frozen=True)
 class Look:
-    """How an arm is drawn."""
+    """How a variant is drawn."""
 
     colour: str
     dash: Dash
     marker: str
 
 
-def looks(arms: Iterable[tuple[str, str]]) -> dict[str, Look]:
+def looks(variants: Iterable[tuple[str, str]]) -> dict[str, Look]:
     """By name, for (strategy, name) pairs: a strategy's colour is its own, its variants differ in their dashes."""
-    arms = list(arms)
-    everyone = [*known(), *sorted({strategy for strategy, _ in arms} - set(known()))]
+    variants = list(variants)
+    everyone = [*known(), *sorted({strategy for strategy, _ in variants} - set(known()))]
     found: dict[str, Look] = {}
-    for strategy, name in arms:
+    for strategy, name in variants:
         turn, hue = divmod(everyone.index(strategy), len(COLOURS))
-        variant = turn + [other for own, other in arms if own == strategy].index(name)
-        found[name] = Look(COLOURS[hue], DASHES[variant % len(DASHES)], MARKERS[variant % len(MARKERS)])
+        dash = turn + [other for own, other in variants if own == strategy].index(name)
+        found[name] = Look(COLOURS[hue], DASHES[dash % len(DASHES)], MARKERS[dash % len(MARKERS)])
     return found
 
 

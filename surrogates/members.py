@@ -6,8 +6,8 @@ import importlib
 import inspect
 import pkgutil
 import typing
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from functools import cache
 from itertools import product
 from types import ModuleType
@@ -15,7 +15,8 @@ from typing import TypeVar
 
 import surrogates.ops
 import surrogates.strategies
-from surrogates.core import READINGS, Op, Strategy
+from surrogates.core import READINGS, EmptyCell, Op, Strategy
+from surrogates.kernels import KERNELS
 
 OVER_TRAINING = {"schedule", "clock"}  # choices without an effect on one call
 NOT_VARIED = {"kernel", "rule", *OVER_TRAINING}  # `rule` has no effect almost everywhere
@@ -59,3 +60,29 @@ def _members(package: ModuleType, base: type[Kind]) -> dict[str, type[Kind]]:
             if inspect.isclass(cls) and cls.__module__ == source.__name__ and issubclass(cls, base):
                 found[module.name] = cls
     return found
+
+
+def under_each_kernel(strategy: Strategy, ops: Sequence[Op]) -> Iterator[tuple[str | None, Strategy]]:
+    """The strategy under every kernel with which it applies to all ops, by kernel; as it is if it uses none on them."""
+    uses_kernel = any("kernel" in strategy.uses(op) for op in ops)
+    for kernel in KERNELS if uses_kernel else [None]:
+        fitted = strategy if kernel is None else replace(strategy, kernel=kernel)
+        try:
+            for op in ops:
+                fitted.check(op)
+        except EmptyCell:
+            continue
+        yield kernel, fitted
+
+
+def at_width(strategy: Strategy, T: float, law: str | None, kernel: str | None) -> Strategy:
+    """The strategy at temperature T of `law`: with another `kernel`, at the T of equal interquartile range.
+
+    Unchanged where that is outside the strategy's range.
+    """
+    if law is not None and kernel is not None:
+        T *= KERNELS[law].interquartile_range / KERNELS[kernel].interquartile_range
+    try:
+        return replace(strategy, temperature=T)
+    except ValueError:
+        return strategy

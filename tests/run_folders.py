@@ -54,6 +54,7 @@ def write_run(
     never_trained: tuple[str, ...] = (),
     engine: str = "single",
     rows: list[dict[str, Any]] | None = None,
+    facts: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Path:
     """Writes a run; returns its folder."""
@@ -72,7 +73,7 @@ def write_run(
         best = {"step": 20, "accuracy/val": value, "accuracy/test": accuracy, "loss/val": 1.0}
         result = {"metrics": {**rows[-1], **best}, "best": best, "config_hash": digest, "engine": engine}
         more = {"never_trained": list(never_trained), "zero_gradient": [], "skipped_steps": 0}
-        write(folder / "result.json", {**result, **more})
+        write(folder / "result.json", {**result, **more, **(facts or {})})
     return folder
 
 

@@ -1,4 +1,4 @@
-"""What is compared with what: blocks and arms, pairs, choosing seeds, failed runs, notes."""
+"""What is compared with what: blocks and variants, pairs, choosing seeds, failed runs, notes."""
 
 import itertools
 import math
@@ -9,9 +9,9 @@ pytest.importorskip("scipy")
 
 from experiments.compare.forms import tables
 from experiments.compare.report import make
-from experiments.compare.statistics.choosing import expected_best
-from experiments.compare.statistics.comparing import Question
-from experiments.compare.statistics.scoring import Metric, WrongMetric
+from experiments.compare.statistics.metric import Metric, WrongMetric
+from experiments.compare.statistics.results import Question
+from experiments.compare.statistics.tuning import expected_best
 from run_folders import ENVIRONMENT, write_run
 
 
@@ -81,13 +81,13 @@ def test_other_circumstances_are_said_and_the_pairs_kept(tmp_path):
         sweep(tmp_path, {strategy: [0.7, 0.8]}, environment=elsewhere)
     result = only(tmp_path)
     assert [d.unpaired_because for d in result.differences] == ["", ""]
-    said = [note for note in result.notes if "paired all the same" in note]
+    said = [note for note in result.notes if "still paired" in note]
     assert [note.partition(" ")[0] for note in said] == [
         "git.commit",
         "versions.python",
     ]  # one side has no CPU to differ
     assert said[1] == (
-        "versions.python differs (3.13.1 and 3.11.7 for seed 0), paired all the same: ste, smooth with subgradient"
+        "versions.python differs (3.13.1 and 3.11.7 for seed 0), still paired: ste, smooth with subgradient"
     )
 
 
@@ -97,14 +97,14 @@ def test_a_baseline_that_is_not_there_is_said(tmp_path):
     assert "there is no" not in notes(only(tmp_path, baseline="ste")) + notes(only(tmp_path, baseline="best"))
 
 
-def test_a_stack_s_time_is_no_run_s_own(tmp_path):
+def test_a_stack_s_time_belongs_to_no_single_run(tmp_path):
     """Of two stacked strategies there is no wall-clock; of one beside them that was not there is."""
     sweep(tmp_path, {"ste": [0.8, 0.8]}, seconds=1.0, engine="stacked")
     sweep(tmp_path, {"smooth": [0.9, 0.9]}, seconds=1.0, engine="compiled")
     (section,) = make([tmp_path]).sections
     assert section.budgets.seconds is None
     assert tables.budgets(section).header == ["strategy", "at 20 steps %"]
-    assert "no wall-clock time for ste, smooth: runs of a stack" in notes(section.result)
+    assert "no wall-clock time for ste, smooth: a stack's time" in notes(section.result)
     sweep(tmp_path, {"rewrite": [0.9, 0.9]}, seconds=2.0)
     (section,) = make([tmp_path]).sections
     assert [row[2:] for row in tables.budgets(section).rows][:2] == [["-", "-"], ["-", "-"]]
@@ -116,6 +116,13 @@ def test_chance_is_that_of_the_configured_classes(tmp_path):
     data = {"data___target_": "experiments.data.fake.Fake", "data__classes": 4}
     write_run(tmp_path / "a", "ste", 0, status="FAILED", error="training diverged by step 5", **data)
     assert only(tmp_path).scores[0].interval.mean == 0.25
+
+
+def test_chance_is_that_of_finished_runs_on_the_same_data(tmp_path):
+    gone = {"data___target_": "experiments.data.gone.Gone"}
+    sweep(tmp_path, {"ste": [0.5, 0.5]}, facts={"classes": 5}, **gone)
+    write_run(tmp_path / "a", "ste", 2, status="FAILED", error="training diverged by step 5", **gone)
+    assert only(tmp_path).scores[0].interval.mean == pytest.approx((0.5 + 0.5 + 0.2) / 3)
 
 
 def test_failed_runs_count_at_chance_and_are_counted(tmp_path):
@@ -151,7 +158,7 @@ def test_unfinished_runs_are_shown_and_have_no_score(tmp_path):
     write_run(tmp_path / "stopped", "ste", 3, status="INTERRUPTED", error="stopped by SIGTERM")
     report = make([tmp_path])
     assert [(run.outcome, run.reason) for run in report.failed] == [
-        ("unfinished", "cut off"),
+        ("unfinished", "interrupted"),
         ("unfinished", "stopped by SIGTERM"),
     ]
     (score,) = report.sections[0].result.scores
@@ -182,7 +189,7 @@ def test_a_full_grid_is_split_into_choosing_and_reported_seeds(tmp_path):
     result = only(tmp_path)
     assert (result.seeds.choosing, result.seeds.reported) == ((4, 5), (0, 1, 2, 3))
     for choice, score in zip(result.choices, result.scores, strict=True):
-        assert (choice.setting.values, choice.edges, choice.trials) == ({"optimizer.lr": 0.3}, [], 3)
+        assert (choice.trial.values, choice.edges, choice.trials) == ({"optimizer.lr": 0.3}, [], 3)
         assert [run.seed for run in choice.runs] == [0, 1, 2, 3]
         assert score.interval.mean == pytest.approx(0.8015)
         assert [values["optimizer.lr"] for values, _ in choice.curve] == [0.1, 0.3, 1.0]
@@ -210,7 +217,7 @@ def test_the_choice_is_made_on_validation_data(tmp_path):
         for seed in range(3):
             write_run(tmp_path / f"{lr}-{seed}", "ste", seed, test, validation=validation, lr=lr)
     result = only(tmp_path)
-    assert result.choices[0].setting.values == {"optimizer.lr": 0.1}
+    assert result.choices[0].trial.values == {"optimizer.lr": 0.1}
     assert result.scores[0].interval.mean == 0.5
 
 
@@ -230,7 +237,7 @@ def test_unequal_trials_are_said_and_an_equal_number_scored(tmp_path):
         "UNEQUAL number of trials: subgradient 2, ste 3; the best of 2 has on average the validation accuracy: "
         "subgradient 20.0 %, ste 33.3 %" in notes(result)
     )
-    ste = next(choice for choice in result.choices if choice.arm.name == "ste")
+    ste = next(choice for choice in result.choices if choice.variant.name == "ste")
     assert ste.expected == pytest.approx((0.2 + 0.4 + 0.4) / 3)
 
 
@@ -247,17 +254,17 @@ def test_temperature_is_tuned_too(tmp_path):
             tmp_path / f"{temperature}-{seed}", "smooth", seed, temperature / 2, strategy__temperature=temperature
         )
     (choice,) = only(tmp_path).choices
-    assert choice.setting.values == {"optimizer.lr": 0.1, "strategy.temperature": 1.0}
+    assert choice.trial.values == {"optimizer.lr": 0.1, "strategy.temperature": 1.0}
     assert choice.edges == ["strategy.temperature"]
 
 
-def test_variants_of_a_strategy_are_arms_and_other_keys_make_blocks(tmp_path):
+def test_options_of_a_strategy_make_variants_and_other_keys_make_blocks(tmp_path):
     for carrier, bits, seed in itertools.product(("identity", "clipped"), (2, 4), range(2)):
         settings = {"strategy__carrier": carrier, "component__bits": bits}
         write_run(tmp_path / f"{carrier}-{bits}-{seed}", "ste", seed, 0.5, **settings)
     sections = make([tmp_path]).sections
     assert [section.name for section in sections] == [f"floor, mlp, digits, component.bits={b}" for b in (2, 4)]
-    assert [name for _, name in sections[0].arms] == ["ste (carrier=clipped)", "ste (carrier=identity)"]
+    assert [name for _, name in sections[0].variants] == ["ste (carrier=clipped)", "ste (carrier=identity)"]
 
 
 def test_a_setting_that_goes_with_the_strategy_is_a_difference_and_no_block(tmp_path):

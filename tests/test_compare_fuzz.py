@@ -14,7 +14,7 @@ pytest.importorskip("scipy")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from experiments.compare.reading.collecting import collect
+from experiments.compare.reading.collection import collect
 from experiments.compare.reading.learning_curves import read_curves
 from run_folders import write_run
 

@@ -18,19 +18,18 @@ pytest.importorskip("jinja2")
 from matplotlib.figure import Figure
 
 from experiments import plotting as palette
-from experiments.compare import processes, progress
+from experiments.compare import processes
 from experiments.compare.command import in_words, main
 from experiments.compare.explaining import evidence
-from experiments.compare.forms import markdown, page, terminal
-from experiments.compare.forms.figures import draw
-from experiments.compare.forms.heat_map import heat_map
-from experiments.compare.forms.panels import _logarithmic, panels
-from experiments.compare.forms.tables import Table
-from experiments.compare.processes import Workers
-from experiments.compare.progress import watched
+from experiments.compare.forms import page, plain_text, readme
+from experiments.compare.forms.axes import logarithmic
+from experiments.compare.forms.drawings import draw, heat_map
+from experiments.compare.forms.panels import panels
+from experiments.compare.forms.tables import TextTable
+from experiments.compare.processes import Workers, progress
 from experiments.compare.report import make
-from experiments.compare.statistics.comparing import Question
-from experiments.compare.statistics.scoring import Metric
+from experiments.compare.statistics.metric import Metric
+from experiments.compare.statistics.results import Question
 from run_folders import write_run
 
 HOSTILE = "<script>alert('$x_1$')</script>|`*\x1b[31m"
@@ -147,23 +146,23 @@ def many(root, count):
 
 @pytest.mark.parametrize("count", [1, 2, 40])
 def test_the_terminal_shows_80_columns_for_any_number_of_strategies(tmp_path, count):
-    text = terminal.render(make([many(tmp_path, count)]))
+    text = plain_text.render(make([many(tmp_path, count)]))
     assert max(map(len, text.splitlines())) <= 80
     assert sum(line.startswith(f"strategy_{count - 1:02}  ") for line in text.splitlines()) >= 2
     assert text.isprintable() or set(text) - set("\n") <= {c for c in text if c.isprintable()}
 
 
 def test_a_table_gives_way_at_its_widest_columns():
-    table = Table("t", ["a", "long"], [["x", "word " * 40], ["y", "1"]])
-    lines = terminal.draw(table, 30)
+    table = TextTable("t", ["a", "long"], [["x", "word " * 40], ["y", "1"]])
+    lines = plain_text.draw(table, 30)
     assert max(map(len, lines)) <= 30
     assert lines[1].split() == ["-", "-" * 27]
     assert lines[-1].split() == ["y", "1"]
 
 
 def test_words_give_way_before_a_number_is_broken():
-    table = Table("t", ["points [95 %]", "seeds for a width"], [["-43.0 [-47.1, -38.9]", "27 or so"]])
-    assert terminal.draw(table, 28) == [
+    table = TextTable("t", ["points [95 %]", "seeds for a width"], [["-43.0 [-47.1, -38.9]", "27 or so"]])
+    assert plain_text.draw(table, 28) == [
         "points [95 %]         seeds",
         "                      for a",
         "                      width",
@@ -225,13 +224,16 @@ def test_the_readme_table(tmp_path):
     for strategy, component, seed in [(s, c, n) for s in ("ste", "rewrite") for c in ("floor", "sign") for n in (0, 1)]:
         if (strategy, component) != ("rewrite", "sign"):
             value = 0.6 + seed / 10 + (strategy == "ste") / 4
-            write_run(tmp_path / f"{strategy}-{component}-{seed}", strategy, seed, value, component=component)
+            facts = {"parameters": 1234} if component == "floor" else {}
+            folder = tmp_path / f"{strategy}-{component}-{seed}"
+            write_run(folder, strategy, seed, value, component=component, facts=facts)
     write_run(tmp_path / "n", "rewrite", component="sign", status="NOT_APPLICABLE", error="no rewrite")
-    lines = markdown.readme(make([tmp_path], Question(baseline="best"))).splitlines()
+    lines = readme.render(make([tmp_path], Question(baseline="best"))).splitlines()
     assert lines[0] == "| component (parameters) | ste | rewrite |"
-    assert lines[2] == "| `floor` | 90.0 ± 63.5 (lr 0.1) | 65.0 ± 63.5 (lr 0.1) |"
+    assert lines[2] == "| `floor` (1,234) | 90.0 ± 63.5 (lr 0.1) | 65.0 ± 63.5 (lr 0.1) |"
     assert lines[3] == "| `sign` | 90.0 ± 63.5 (lr 0.1) | n/a |"
     assert "- `floor`, less ste: rewrite -25.0 [-25.0, -25.0]" in lines
+    assert "- the number of parameters is left out for runs that do not record it" in lines
 
 
 def test_the_readme_table_of_what_was_not_tuned_or_not_equally(tmp_path):
@@ -241,12 +243,12 @@ def test_the_readme_table_of_what_was_not_tuned_or_not_equally(tmp_path):
         write_run(tmp_path / f"{temperature}-{seed}", "smooth", seed, **settings)
     for seed in (0, 1, 2):
         write_run(tmp_path / f"ste-{seed}", "ste", seed, 0.4)
-    text = markdown.readme(make([tmp_path], tuned=("strategy.temperature",)))
+    text = readme.render(make([tmp_path], tuned=("strategy.temperature",)))
     assert "| `floor` | 40.0 ± 0.0 | 50.0 ± 0.0 (temperature 1) |" in text.splitlines()
     assert "UNEQUAL number of trials: ste 1, smooth 2" in text
     assert "column" not in text
     write_run(tmp_path / "failed", "ste", 3, status="FAILED", error="training diverged by step 5")
-    assert "(1 diverged)" in markdown.readme(make([tmp_path], tuned=()))
+    assert "(1 diverged)" in readme.render(make([tmp_path], tuned=()))
 
 
 def test_many_strategies_are_rows_of_the_heat_map(tmp_path):
@@ -295,10 +297,10 @@ def test_output_of_few_letters_is_no_error(tmp_path, monkeypatch):
 
 
 def test_progress_is_plain_lines_on_stderr_and_only_of_what_takes_long(monkeypatch, capsys):
-    assert list(watched("abc", 3, "reading")) == ["a", "b", "c"]
+    assert list(progress("abc", 3, "reading")) == ["a", "b", "c"]
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(progress, "EVERY", 0.0)
-    assert list(watched("ab", 2000, "reading")) == ["a", "b"]
+    monkeypatch.setattr(processes, "EVERY", 0.0)
+    assert list(progress("ab", 2000, "reading")) == ["a", "b"]
     assert capsys.readouterr() == ("", "reading: 1 of 2,000\nreading: 2 of 2,000\n")
 
 
@@ -336,7 +338,7 @@ def test_what_is_not_installed_or_ended_from_outside_is_said():
 def test_a_log_axis_has_numbers_however_little_it_spans(low, high, expected):
     axes = Figure().subplots()
     axes.plot([1, 2], [low, high])
-    _logarithmic(axes, "y")
+    logarithmic(axes, "y")
     axes.set_ylim(low, high)
     labels = [label.get_text() for label in (*axes.get_yticklabels(), *axes.get_yticklabels(minor=True))]
     places = [*axes.yaxis.get_majorticklocs(), *axes.yaxis.get_minorticklocs()]

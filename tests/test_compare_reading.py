@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from experiments.compare.reading.collecting import NoRuns, collect
+from experiments.compare.reading.collection import NoRuns, collect
 from experiments.compare.reading.learning_curves import expected_steps, read_curves
 from experiments.compare.reading.run_record import read_run
 from experiments.compare.statistics.bands import band

@@ -1,21 +1,17 @@
 """The diagnostics in words: each sentence appears where its condition is met, and only there."""
 
 import math
-import sys
 
 import pytest
-import torch
 
 pytest.importorskip("scipy")
 
+
+from experiments.compare.explaining.sentences import sentences
 from experiments.compare.explaining.symptoms import symptoms
-from experiments.compare.explaining.words import words
-from experiments.compare.reading import elsewhere
-from experiments.compare.reading.decisions import decides
-from experiments.compare.reading.elsewhere import decision_layers
 from experiments.compare.reading.learning_curves import read_curves
 from experiments.compare.reading.run_record import read_run
-from products import OPS, generator, label, sample
+from experiments.compare.report import make
 from run_folders import curves, write_run
 
 
@@ -24,7 +20,7 @@ def said(tmp_path, change=lambda row: None, deciding=frozenset({"blocks.0"}), **
     for row in rows:
         change(row)
     run = read_run(write_run(tmp_path / "run", rows=rows, **more))
-    return words([symptoms(run, read_curves(run))], deciding)
+    return sentences([symptoms(run, read_curves(run))], deciding)
 
 
 def test_nothing_stands_out(tmp_path):
@@ -78,36 +74,22 @@ def test_outputs_that_change_are_judged_by_what_the_op_is(tmp_path, share):
     assert "whether they are decisions is not known" in sentence
 
 
-@pytest.mark.parametrize("op", OPS, ids=label)
-def test_an_op_decides_if_its_value_moves_in_jumps_only(op):
-    """Against the value itself, all inputs moved a little: decisions stay as they are."""
-    x = sample(op, (16, 8))
-    moved = [value + 1e-9 * torch.randn(value.shape, generator=generator(1), dtype=value.dtype) for value in x]
-    assert decides(op, *x) == torch.equal(op.hard(*x), op.hard(*moved))
-
-
 @pytest.mark.parametrize(
-    ("component", "layers"), [("floor", {"blocks.0.component.floor", "blocks.1.component.floor"}), ("hard_max", set())]
+    ("facts", "start"),
+    [
+        ({"deciding_layers": ["blocks.0"]}, "decisions still change: blocks.0"),
+        ({"deciding_layers": []}, "nothing stands out"),
+        ({}, "outputs still change: blocks.0"),
+    ],
+    ids=["decides", "does not", "recorded before there were such facts"],
 )
-def test_the_layers_that_decide_are_known_from_the_run(shared, component, layers):
-    folder = shared(f"component={component}", "max_steps=2", "model.width=8", "eval_every=1", "log_every=1")
-    assert decision_layers([folder, folder.parent / "gone"]) == [layers, None]
-    assert {tag.split("/")[1] for tag in read_curves(read_run(folder)).curves if tag.endswith("flip_rate")} >= layers
-
-
-@pytest.mark.slow  # two processes, each of which imports torch
-def test_what_needs_torch_is_asked_in_another_process(shared, monkeypatch):
-    folder = shared("component=floor", "max_steps=2", "model.width=8", "eval_every=1", "log_every=1")
-    here = elsewhere.classes("experiments.data.digits.Digits"), decision_layers([folder])
-    elsewhere._answers.cache_clear()
-    monkeypatch.delitem(sys.modules, "torch")
-    there = elsewhere.classes("experiments.data.digits.Digits"), decision_layers([folder])
-    monkeypatch.undo()
-    elsewhere._answers.cache_clear()
-    assert here == there
-    assert here[0] == 10
-    assert elsewhere.classes("experiments.data.gone.Gone") is None
-    assert elsewhere.classes("os.path.Digits") is None
+def test_the_layers_that_decide_are_those_that_the_runs_record(tmp_path, facts, start):
+    rows = curves(0.5)
+    for row in rows:
+        flips(0.5)(row)
+    write_run(tmp_path / "run", rows=rows, facts=facts)
+    (sentence,) = make([tmp_path]).sections[0].evidence["ste"].words
+    assert sentence.startswith(start)
 
 
 def test_nothing_can_be_said_of_an_empty_log(tmp_path):
@@ -118,5 +100,5 @@ def test_nothing_can_be_said_of_an_empty_log(tmp_path):
     assert not math.isnan(found.non_finite)
 
 
-def test_an_arm_without_reported_runs_is_said_to_have_none():
-    assert words([], None) == ["no reported run"]
+def test_a_variant_without_reported_runs_is_said_to_have_none():
+    assert sentences([], None) == ["no reported run"]

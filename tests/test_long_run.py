@@ -11,7 +11,7 @@ pytest.importorskip("scipy")
 from test_cli import ENVIRONMENT, TRAIN
 from test_tensorboard import Board
 
-from experiments.compare.reading.collecting import collect
+from experiments.compare.reading.collection import collect
 from experiments.compare.reading.learning_curves import read_curves
 from runs import CONF, lines
 

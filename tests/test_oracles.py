@@ -22,12 +22,12 @@ from experiments.oracles import (
     toy,
 )
 from experiments.oracles.command import main
+from experiments.oracles.contender_scores import all_settings
 from experiments.oracles.contenders import Contender, contenders
-from experiments.oracles.published import CATEGORICAL, DRAWS, SAMPLED, TAU, TRACES, met, within
+from experiments.oracles.published import CATEGORICAL, DRAWS, SAMPLED, TAU, TRACES, agrees, is_repetition
 from experiments.oracles.sampling import sample
 from experiments.oracles.scores import score
 from experiments.oracles.setting import gradient, normal
-from experiments.oracles.table import all_settings
 from surrogates import members
 from surrogates.hard_layer import HardLayer
 from surrogates.kernels import KERNELS, Logistic
@@ -111,7 +111,7 @@ def test_the_score_function_has_the_mean_of_the_formula(monkeypatch):
 def test_the_published_table(dim, seed):
     f, theta = categorical.published_problem(dim, seed)
     for strategy, pair in zip((Sampled(), ZGR(), ReinMax(temperature=TAU)), CATEGORICAL[dim, seed], strict=True):
-        assert all(map(met, categorical.rescaled(strategy, f, theta), pair)), strategy
+        assert all(map(agrees, categorical.rescaled(strategy, f, theta), pair)), strategy
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_the_published_table_where_it_was_sampled(samples, T):
     f, theta = categorical.published_problem(8, 0)
     strategy = GumbelRao(temperature=T, samples=samples)
     got = torch.tensor([categorical.rescaled(strategy, f, theta, DRAWS, seed) for seed in range(10)])
-    assert all(within(column, number) for column, number in zip(got.T, SAMPLED[samples, T], strict=True))
+    assert all(is_repetition(column, number) for column, number in zip(got.T, SAMPLED[samples, T], strict=True))
     wrong = SAMPLED[1, 0.5 if T == 1 else 1.0]  # at another temperature it is another number
-    assert not all(within(column, number) for column, number in zip(got.T, wrong, strict=True))
+    assert not all(is_repetition(column, number) for column, number in zip(got.T, wrong, strict=True))
 
 
 def test_teacher_and_student():

@@ -178,22 +178,19 @@ for step in range(50):
     values = {"loss/val": step / 8, "accuracy/val": 0.5, "loss/train": step / 8}
     log.write(step, values)
     writer.scalars(step, values)
-    if step == 30:
-        writer.flush()
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 def test_case_H05_a_killed_run_is_readable_and_its_resumption_one_curve(tmp_path):
-    """All of it: after SIGKILL what was flushed is there, in order; the resumed run has each step once."""
+    """All of it: after SIGKILL every logged step is there, in order; the resumed run has each step once."""
     folder = tmp_path / "a run μ"
     done = subprocess.run([sys.executable, "-c", KILLED, str(folder)], cwd=ROOT, check=False, stderr=subprocess.PIPE)
     assert done.returncode == -signal.SIGKILL
     with open(next(folder.glob("events*")), "ab") as file:
         file.write(b"\x99\0\0\0\0\0\0\0torn")
     steps = [step for _, step, _ in Board(tmp_path).points("a run μ", "loss/val")]
-    assert steps == list(range(len(steps)))
-    assert len(steps) > 30
+    assert steps == list(range(50))
     log = MetricsLog(folder / "metrics.jsonl", resume_at=29)
     writer = CurveWriter(folder, {"strategy": "ste"}, METRICS, "g", purge_step=30)
     for step in range(30, 60):

@@ -8,18 +8,17 @@ import sys
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from experiments.compare.forms import markdown
+from experiments.compare.forms import readme
 from experiments.compare.forms.aggregates import FolderTaken, write_aggregates
-from experiments.compare.forms.terminal import render
-from experiments.compare.forms.writing import write
+from experiments.compare.forms.folder import write
+from experiments.compare.forms.plain_text import render
 from experiments.compare.processes import Workers
-from experiments.compare.progress import watched
-from experiments.compare.reading.collecting import NoRuns
-from experiments.compare.report import Report, make
+from experiments.compare.reading.collection import NoRuns
+from experiments.compare.report import ComparisonReport, make
 from experiments.compare.statistics.blocks import TUNED
-from experiments.compare.statistics.comparing import DEFAULT_BASELINE, Question
 from experiments.compare.statistics.intervals import METHODS
-from experiments.compare.statistics.scoring import Metric, WrongMetric
+from experiments.compare.statistics.metric import Metric, WrongMetric
+from experiments.compare.statistics.results import DEFAULT_BASELINE, Question
 from experiments.terminal.console import shown
 from experiments.terminal.output import lasting_output
 
@@ -27,7 +26,7 @@ MISSING = "pip install 'hardgrad[compare]' brings what the comparison needs"
 MISTAKES = (NoRuns, WrongMetric, FolderTaken, BrokenProcessPool, ModuleNotFoundError)
 
 
-def parser() -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     """The arguments."""
     made = argparse.ArgumentParser(
         prog="python -m experiments.compare",
@@ -41,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
         "--pictures",
         choices=("auto", "all", "none"),
         default="auto",
-        help="of the ops: all of up to 40 runs, or one an arm",
+        help="of the ops: all of up to 40 runs, or one a variant",
     )
     add("--readme", type=_new_file, metavar="FILE", help="write the table of the README to this new file")
     add("--metric", default="accuracy/test", metavar="TAG", help="accuracy/... or loss/...; default %(default)s")
@@ -50,16 +49,21 @@ def parser() -> argparse.ArgumentParser:
     add("--method", choices=METHODS, default="t", help="of the intervals: t, or BCa bootstrap; default %(default)s")
     add("--half-width", type=_positive, default=None, metavar="H", help="for which to say how many seeds are needed")
     add("--tuned", default=",".join(TUNED), metavar="KEYS", help="keys of which each strategy gets its best value")
-    add("--choosing-seeds", type=_seeds, metavar="SEEDS", help="seeds on which these are chosen, such as 100,101,102")
+    add(
+        "--choosing-seeds",
+        type=_seeds,
+        metavar="SEEDS",
+        help="seeds on which these are chosen, for instance 100,101,102",
+    )
     return made
 
 
 @lasting_output()
 def main(arguments: list[str] | None = None) -> int:
-    """Prints the answer and writes what is asked for; 0 if all is well, 2 for wrong arguments or no runs."""
-    given = parser().parse_args(arguments)
+    """Prints the answer and writes the files asked for; 0 if all is well, 2 for wrong arguments or no runs."""
+    given = _parser().parse_args(arguments)
     try:
-        with Workers(watched) as workers:
+        with Workers(visible=True) as workers:
             report = make(given.runs, question(given), [key for key in given.tuned.split(",") if key], workers)
             print(render(report))
             _write(report, given, workers)
@@ -70,16 +74,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def in_words(error: Exception) -> str:
-    """What a user is told of one of the MISTAKES."""
+    """The message for the user about one of the MISTAKES."""
     if isinstance(error, BrokenProcessPool):
-        return "a process was ended from outside while it worked, perhaps for want of memory"
+        return "a process was ended from outside while it worked, perhaps for lack of memory"
     if isinstance(error, ModuleNotFoundError):
         return f"{error.name} is not installed; {MISSING}"
     return str(error)
 
 
 def question(given: argparse.Namespace) -> Question:
-    """What the arguments ask; a half-width is in points of accuracy or in nats."""
+    """The arguments as a question; a half-width is in points of accuracy or in nats."""
     metric = Metric(given.metric, given.at)
     width = given.half_width
     if metric.kind == "accuracy":
@@ -87,10 +91,10 @@ def question(given: argparse.Namespace) -> Question:
     return Question(metric, given.baseline, given.method, 0.01 if width is None else width, given.choosing_seeds)
 
 
-def _write(report: Report, given: argparse.Namespace, workers: Workers) -> None:
+def _write(report: ComparisonReport, given: argparse.Namespace, workers: Workers) -> None:
     if given.readme:
         given.readme.parent.mkdir(parents=True, exist_ok=True)
-        given.readme.write_text(markdown.readme(report), encoding="utf-8")
+        given.readme.write_text(readme.render(report), encoding="utf-8")
     if given.tensorboard:
         for problem in write_aggregates(report, given.tensorboard, given.pictures):
             print(f"note: {problem}", file=sys.stderr)

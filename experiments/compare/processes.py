@@ -1,42 +1,31 @@
-"""The long parts of a comparison: spread over processes that start clean, and watched while they last."""
+"""The long parts of a comparison: shared by processes that start clean, with their progress on stderr."""
 
 from __future__ import annotations
 
 import os
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-MOST = 3  # processes: each holds the libraries and one arm's curves, and all together stay below 1 GB
+MOST = 3  # processes: each holds the libraries and one variant's curves, and all together stay below 1 GB
+EVERY = 10.0  # seconds between two lines of progress
 
 Task = TypeVar("Task")
-Result = TypeVar("Result")
-
-
-class Watch(Protocol):
-    """Hands on the items of a long part while it shows how far that is."""
-
-    def __call__(self, items: Iterable[Task], total: int, what: str) -> Iterator[Task]:
-        """The items; `total` is how many there are."""
-        ...
-
-
-def unwatched(items: Iterable[Task], total: int, what: str) -> Iterator[Task]:
-    """Nothing is shown."""
-    return iter(items)
+Returned = TypeVar("Returned")
 
 
 class Workers:
     """Up to `most` processes for a `with` block, the same ones for all parts; none starts before there is work for two.
 
-    They import the program's main module again: a script that asks for more than one must stand behind
-    `if __name__ == "__main__":`.
+    They import the program's main module again: a script that asks for more than one must keep its main part behind
+    `if __name__ == "__main__":`. `visible`: a bar on a terminal, a line now and then elsewhere.
     """
 
-    def __init__(self, watch: Watch = unwatched, most: int = MOST) -> None:
-        self.watch = watch
-        self._most = min(os.cpu_count() or 1, most)
+    def __init__(self, most: int = MOST, visible: bool = False) -> None:
+        self._most, self._visible = min(os.cpu_count() or 1, most), visible
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
@@ -46,19 +35,41 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
-    def spread(
-        self, function: Callable[[Task], Result], tasks: Sequence[Task], what: str, worth: bool = True
-    ) -> list[Result]:
-        """The function of every task, in their order; both must be such as can be pickled.
+    def watch(self, items: Iterable[Task], total: int, what: str) -> Iterator[Task]:
+        """The items, with their progress if that is visible."""
+        return progress(items, total, what) if self._visible else iter(items)
 
-        Where it is not `worth` a process's start, or for a single task or process, it is done here.
+    def spread(
+        self, function: Callable[[Task], Returned], tasks: Sequence[Task], what: str, worth: bool = True
+    ) -> list[Returned]:
+        """The function of every task, in their order; both must be picklable.
+
+        Computed here if it is not `worth` starting a process, or for a single task or process.
         """
         alone = not worth or min(len(tasks), self._most) < 2
-        return list(
-            self.watch(map(function, tasks) if alone else self._started().map(function, tasks), len(tasks), what)
-        )
+        mapped = map(function, tasks) if alone else self._processes().map(function, tasks)
+        return list(self.watch(mapped, len(tasks), what))
 
-    def _started(self) -> ProcessPoolExecutor:
+    def _processes(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(self._most, mp_context=get_context("spawn"))
         return self._pool
+
+
+def progress(items: Iterable[Task], total: int, what: str) -> Iterator[Task]:
+    """The items, with a bar that disappears at the end, or with lines from the tenth second on."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import track
+
+        return iter(track(items, what, total, console=Console(stderr=True), transient=True))
+    return _with_lines(items, total, what)
+
+
+def _with_lines(items: Iterable[Task], total: int, what: str) -> Iterator[Task]:
+    printed = time.monotonic()
+    for done, item in enumerate(items, start=1):
+        if time.monotonic() - printed >= EVERY:
+            printed = time.monotonic()
+            print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+        yield item

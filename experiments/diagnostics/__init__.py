@@ -1,1 +1,1 @@
-"""What a run's gradient is worth, measured while it trains, on a copy of its model; nothing of the run changes."""
+"""Measures of a run's gradient while it trains, on a copy of its model; the run itself is unchanged."""

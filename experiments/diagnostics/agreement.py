@@ -10,7 +10,7 @@ from torch import Tensor
 from experiments.measuring.alignment import cosine, scale
 
 RESAMPLES = 1000
-FEWEST = 3  # pairs below which there is nothing to correlate
+FEWEST = 3  # pairs that a correlation needs
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Agreement:
 
 
 def agreement(predicted: Tensor, measured: Tensor, seed: int) -> Agreement | None:
-    """Of vectors (m,); None where one of them is constant or not finite, or m is below FEWEST."""
+    """Of vectors (m,); None if one of them is constant or not finite, or m is below FEWEST."""
     both = torch.stack([predicted, measured])
     if both.shape[1] < FEWEST or not both.isfinite().all() or (both == both[:, :1]).all(1).any():
         return None

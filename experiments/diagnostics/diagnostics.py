@@ -1,4 +1,4 @@
-"""What `diagnostics` asks for, at its steps, into `diagnostics.jsonl`; and what that cost."""
+"""The measurements of the key `diagnostics`, at its steps, and their cost."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from experiments.config.settings import Settings
 
 
 class Diagnostics:
-    """Measures a model in training; it works on a copy and draws from generators of its own."""
+    """Measures a copy of a model in training, with generators of its own."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.kinds = settings, settings.diagnosed
         self.times, self.seconds, self._since = 0, 0.0, time.monotonic()
 
     def due(self, step: int) -> bool:
-        """Whether it is time after this many steps."""
+        """Whether a measurement is due after this many steps."""
         last = step == self.settings.max_steps
         return bool(self.kinds) and (step % self.settings.diagnostics_every == 0 or step == 1 or last)
 
@@ -43,6 +43,6 @@ class Diagnostics:
         return values
 
     def cost(self) -> str:
-        """In words."""
+        """The cost, in words."""
         each, share = self.seconds / max(1, self.times), self.seconds / max(1e-9, time.monotonic() - self._since)
         return f"diagnostics    {self.times} times, {each:.2g} s each, {share:.0%} of the time"

@@ -22,7 +22,7 @@ NARROWEST, WIDEST = 1e-4, 1.0  # h in units of |theta|; the derivative of the ha
 
 
 @dataclass(frozen=True)
-class Difference:
+class FiniteDifference:
     """Along one direction: h in units of |theta|, outputs that flipped, the predicted and the measured derivative."""
 
     window: float
@@ -41,7 +41,7 @@ def difference_tags(point: Point, gradient: Tensor) -> dict[str, float]:
     return values
 
 
-def _summary(found: list[Difference], point: Point) -> dict[str, float]:
+def _summary(found: list[FiniteDifference], point: Point) -> dict[str, float]:
     values = {"directions": float(len(found))}
     if found:
         values["window"] = _median([one.window for one in found])
@@ -51,9 +51,9 @@ def _summary(found: list[Difference], point: Point) -> dict[str, float]:
     return values if agreed is None else values | agreed.tags()
 
 
-def _differences(point: Point, gradient: Tensor, directions: Iterator[Tensor], needed: int) -> list[Difference]:
-    """Those along which enough flips; the search begins at the median of the windows found."""
-    found: list[Difference] = []
+def _differences(point: Point, gradient: Tensor, directions: Iterator[Tensor], needed: int) -> list[FiniteDifference]:
+    """The directions along which enough outputs flip; the search begins at the median of the windows found."""
+    found: list[FiniteDifference] = []
     for direction in directions:
         window = _median([one.window for one in found]) if found else NARROWEST
         one = _narrowest(point, gradient, direction, needed, window)
@@ -61,8 +61,10 @@ def _differences(point: Point, gradient: Tensor, directions: Iterator[Tensor], n
     return found
 
 
-def _narrowest(point: Point, gradient: Tensor, direction: Tensor, needed: int, window: float) -> Difference | None:
-    """In the first of `window`, twice that, ... in which enough flips; None where even the widest has too few."""
+def _narrowest(
+    point: Point, gradient: Tensor, direction: Tensor, needed: int, window: float
+) -> FiniteDifference | None:
+    """In the first of `window`, twice that, ... in which enough flips; None if even the widest has too few."""
     one = _difference(point, gradient, direction, window)
     if one.flips < needed and _difference(point, gradient, direction, WIDEST).flips < needed:
         return None
@@ -72,10 +74,10 @@ def _narrowest(point: Point, gradient: Tensor, direction: Tensor, needed: int, w
     return one
 
 
-def _difference(point: Point, gradient: Tensor, direction: Tensor, window: float) -> Difference:
+def _difference(point: Point, gradient: Tensor, direction: Tensor, window: float) -> FiniteDifference:
     h = window * (float(point.theta.norm()) or 1.0)
     up, down = point.hard(h * direction), point.hard(-h * direction)
-    return Difference(window, up.flips(down), float(gradient @ direction), (up.loss - down.loss) / (2 * h))
+    return FiniteDifference(window, up.flips(down), float(gradient @ direction), (up.loss - down.loss) / (2 * h))
 
 
 def _gaussian(point: Point) -> Iterator[Tensor]:

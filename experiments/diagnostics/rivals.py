@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -13,9 +13,8 @@ from experiments.diagnostics.point import Point
 from experiments.measuring.alignment import cosine, scale
 from experiments.tracking.tags import tag
 from surrogates import hard_layers, members
-from surrogates.core import EmptyCell, Op, Strategy
+from surrogates.core import Op, Strategy
 from surrogates.hard_layer import HardLayer
-from surrogates.kernels import KERNELS
 from surrogates.members import OVER_TRAINING, variants
 
 NOT_A_CHOICE = {*OVER_TRAINING, "temperature", "final_temperature", "kernel"}
@@ -24,7 +23,7 @@ NOT_A_CHOICE = {*OVER_TRAINING, "temperature", "final_temperature", "kernel"}
 def rival_tags(point: Point, gradient: Tensor) -> dict[str, float]:
     """For every rival with gradient r, the running one being g: cosine of r and g, and scale <r, g> / <r, r>.
 
-    `scale` is how many times the rival's gradient the running one is. A rival without a gradient has neither.
+    `scale`: the running gradient in units of the rival's. A rival without a gradient has neither.
     """
     values: dict[str, float] = {}
     for name, strategy in rivals(point):
@@ -37,52 +36,40 @@ def rival_tags(point: Point, gradient: Tensor) -> dict[str, float]:
 
 
 def rivals(point: Point) -> list[tuple[str, Strategy]]:
-    """Every strategy that applies to all hard layers, with every kernel and named choice, but for the running one.
+    """Every strategy that applies to all hard layers, with every kernel and named choice, except the running one.
 
-    At the running temperature where there is one and it is allowed; kernels at the interquartile range of the running
+    At the running temperature if there is one and it is allowed; kernels at the interquartile range of the running
     one.
     """
     layers = list(hard_layers(point.model).values())
     if not layers:
         return []
     running = layers[0].acting
-    taken = _identity(running, [layer.op for layer in layers])
+    own = _identity(running, [layer.op for layer in layers])
     found = []
     for stem, cls in members.strategies().items():
         for name, strategy in variants(stem, cls, layers[0].op):
-            for suffix, fitted in _fitted(strategy, layers):
-                if _identity(fitted, [layer.op for layer in layers]) != taken:
+            for suffix, fitted in _fits(strategy, layers):
+                if _identity(fitted, [layer.op for layer in layers]) != own:
                     found.append(((name + suffix).replace(" ", "-"), fitted))
     return found
 
 
-def _fitted(strategy: Strategy, layers: list[HardLayer]) -> Iterator[tuple[str, Strategy]]:
+def _fits(strategy: Strategy, layers: list[HardLayer]) -> Iterator[tuple[str, Strategy]]:
+    """The strategy under every kernel if it uses one, at the running temperature."""
     used = frozenset().union(*(strategy.uses(layer.op) for layer in layers))
-    for kernel in KERNELS if "kernel" in used else [None]:
-        fitted = strategy if kernel is None else replace(strategy, kernel=kernel)
-        try:
-            for layer in layers:
-                fitted.check(layer.op)
-        except EmptyCell:
-            continue
-        yield ("" if kernel is None else f" {kernel}"), _at_running_temperature(fitted, used, layers[0])
+    for kernel, fitted in members.under_each_kernel(strategy, [layer.op for layer in layers]):
+        if "temperature" in used and layers[0].temperature is not None:
+            fitted = members.at_width(fitted, float(layers[0].temperature), _running_kernel(layers[0]), fitted.kernel)
+        yield ("" if kernel is None else f" {kernel}"), fitted
 
 
-def _at_running_temperature(strategy: Strategy, used: frozenset[str], layer: HardLayer) -> Strategy:
-    if "temperature" not in used or layer.temperature is None:
-        return strategy
-    T = float(layer.temperature)
-    running = layer.acting.kernel if "kernel" in layer.acting.uses(layer.op) else None
-    if running is not None and strategy.kernel is not None:
-        T *= KERNELS[running].interquartile_range / KERNELS[strategy.kernel].interquartile_range
-    try:
-        return replace(strategy, temperature=T)
-    except ValueError:  # outside the strategy's range
-        return strategy
+def _running_kernel(layer: HardLayer) -> str | None:
+    return layer.acting.kernel if "kernel" in layer.acting.uses(layer.op) else None
 
 
 def _identity(strategy: Strategy, ops: list[Op]) -> tuple[Any, ...]:
-    """What makes a strategy another one on these ops, whatever its temperature."""
+    """The choices that tell strategies apart on these ops, at any temperature."""
     names = [field.name for field in fields(strategy) if field.name not in NOT_A_CHOICE]
     choices = {name: getattr(strategy, name) for name in names}
     uses_kernel = any("kernel" in strategy.uses(op) for op in ops)

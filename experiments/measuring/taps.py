@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from experiments.measuring.parameter_names import readable
-from surrogates import hard_layers
+from surrogates import hard_layers, mode
+from surrogates.hard_layer import Mode
 
 Keep = Callable[[str, str, Tensor], None]  # layer's readable name, in or out, tensor
 
@@ -35,6 +36,23 @@ def tap(model: nn.Module, keep: Keep) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def layer_inputs(model: nn.Module, x: Tensor, how: Mode) -> dict[str, tuple[Tensor, ...]]:
+    """All inputs that each hard layer gets in its last call while the model computes x, by the layer's name."""
+    given: dict[str, tuple[Tensor, ...]] = {}
+
+    def keep(name: str) -> Any:
+        return lambda module, inputs: given.update({name: tuple(value.detach() for value in inputs)})
+
+    hooks = [layer.register_forward_pre_hook(keep(name)) for name, layer in hard_layers(model).items()]
+    try:
+        with torch.no_grad(), mode(model, how):
+            model(x)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return given
 
 
 def _tap(x: Tensor, keep: Callable[[Tensor], None]) -> Tensor:

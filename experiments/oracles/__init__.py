@@ -1,1 +1,1 @@
-"""Settings whose exact gradient is known: how wrong is a strategy's? `python -m experiments.oracles`."""
+"""Settings whose exact gradient is known, and the strategies scored against it: `python -m experiments.oracles`."""

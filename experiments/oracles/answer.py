@@ -1,4 +1,4 @@
-"""What a question's experiment measured, beside what was expected, and its files."""
+"""The answer to a question: what was expected, what was measured, and its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Check:
-    """One expectation, what was measured, whether it holds, and what is to be said if it does not."""
+    """One expectation, what was measured, whether it holds, and the sentence to print if it does not."""
 
     expected: str
     measured: str
@@ -31,7 +31,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Answer:
-    """Checks and tables, words on what they do not show, and the figure; `figure` is drawn, matplotlib's."""
+    """Checks and tables, remarks on what they do not show, and matplotlib's figure."""
 
     checks: Sequence[Check]
     tables: Sequence[Table] = ()
@@ -51,14 +51,14 @@ class Answer:
 
 
 def read(folder: Path) -> Answer:
-    """What `write` wrote, but for the figure; raises FileNotFoundError if nothing is there."""
+    """The written answer without its figure; raises FileNotFoundError if there is none."""
     plain = json.loads((folder / "answer.json").read_text())
     checks = [Check(**check) for check in plain["checks"]]
     return Answer(checks, [Table(**table) for table in plain["tables"]], plain["remarks"])
 
 
 def markdown(answer: Answer) -> str:
-    """Checks as a table, what is to be said where they do not hold, then the tables and remarks."""
+    """Checks as a table, sentences about those that do not hold, then the tables and remarks."""
     lines = ["| expected | measured | |", "|---|---|---|"]
     lines += [
         f"| {c.expected} | {c.measured} | {'as expected' if c.holds else '**not as expected**'} |"

@@ -7,9 +7,9 @@ import json
 import sys
 from pathlib import Path
 
-from experiments.oracles import figures, findings, words
+from experiments.oracles import figures, findings, score_text
+from experiments.oracles.contender_scores import all_settings, score_all
 from experiments.oracles.setting import Setting
-from experiments.oracles.table import all_settings, rows
 from experiments.terminal.output import lasting_output
 
 PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
@@ -35,16 +35,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _table(chosen: list[Setting], out: Path, draws: int | None) -> None:
-    found, pages = [], [words.INTRODUCTION]
+    found, pages = [], [score_text.INTRODUCTION]
     for number, setting in enumerate(chosen, 1):
         if sys.stderr.isatty():
             print(f"\r\x1b[K{number}/{len(chosen)} {setting.name}", end="", file=sys.stderr, flush=True)
-        scored = list(rows(setting, draws))
+        scored = list(score_all(setting, draws))
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-        print(words.terminal(setting, scored), flush=True)
+        print(score_text.terminal(setting, scored), flush=True)
         found += scored
-        pages.append(words.markdown(setting, scored))
+        pages.append(score_text.markdown(setting, scored))
     out.mkdir(parents=True, exist_ok=True)
     (out / "table.md").write_text("\n".join(pages))
     (out / "table.json").write_text(json.dumps([row.plain() for row in found], indent=1, allow_nan=False))

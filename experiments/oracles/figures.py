@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.oracles.table import Row
+from experiments.oracles.contender_scores import ContenderScore
 from experiments.plotting import COLOURS, MARKERS, style
 
 DEEP = "deep binary, depth "
@@ -22,7 +22,7 @@ SHOWN = {  # contender: its name in the papers
 }
 
 
-def write(rows: Sequence[Row], path: Path) -> None:
+def write(rows: Sequence[ContenderScore], path: Path) -> None:
     """The figure as an SVG and a PNG."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = overview(rows)
@@ -30,7 +30,7 @@ def write(rows: Sequence[Row], path: Path) -> None:
         figure.savefig(path.with_suffix(suffix), dpi=150)
 
 
-def overview(rows: Sequence[Row]) -> Any:
+def overview(rows: Sequence[ContenderScore]) -> Any:
     """Four panels, matplotlib's figure."""
     with style() as figure_class:
         figure = figure_class(figsize=(9, 6.4))
@@ -51,7 +51,7 @@ def _looks(name: str) -> dict[str, Any]:
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
 
 
-def _plane(axes: Any, rows: Sequence[Row]) -> None:
+def _plane(axes: Any, rows: Sequence[ContenderScore]) -> None:
     axes.set(title="binary network", xlabel="deviation of one sample", ylabel="bias", yscale="log")
     axes.set_xscale("symlog", linthresh=0.1)
     axes.xaxis.set_major_formatter("{x:g}")
@@ -62,7 +62,7 @@ def _plane(axes: Any, rows: Sequence[Row]) -> None:
         axes.plot(row.score.deviation, row.score.bias, linestyle="", zorder=2 + known, **look)
 
 
-def _against_depth(axes: Any, rows: Sequence[Row], field: str, title: str, log: bool = False) -> None:
+def _against_depth(axes: Any, rows: Sequence[ContenderScore], field: str, title: str, log: bool = False) -> None:
     axes.set(xlabel="depth, binary layers", ylabel=title, title=f"{title}, first layer")
     for name, label in SHOWN.items():
         points = [(int(r.setting.removeprefix(DEEP)), getattr(r.score, field)) for r in rows if r.contender == name]

@@ -1,4 +1,4 @@
-"""Numbers that others have published and shipped, to be met (Hooper & Shekhovtsov 2026, AISTATS)."""
+"""Numbers that others have published and shipped, to be reproduced (Hooper & Shekhovtsov 2026, AISTATS)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ TRACES = {  # the toy's training loss for q = 1.5, 2, 3 in its first and its las
 }
 
 
-def met(measured: float, published: float) -> bool:
-    """To as many digits as are given, four or five, or fewer of a number in thousandths."""
+def agrees(measured: float, published: float) -> bool:
+    """Whether the measured number has the published digits: four or five, or fewer of a number in thousandths."""
     return abs(measured - published) <= 0.6 * 10.0 ** -_decimals(published)
 
 
-def within(repeated: Tensor, published: float) -> bool:
+def is_repetition(repeated: Tensor, published: float) -> bool:
     """Whether a number that was itself sampled is one more of these repetitions: three deviations, and its rounding."""
     rounding = 0.5 * 10.0 ** -len(f"{published:g}".partition(".")[2])
     return bool((published - repeated.mean()).abs() <= 3 * repeated.std() + rounding)

@@ -1,4 +1,4 @@
-"""The gradients of a contender in a setting, one sample each, and what they cost."""
+"""The gradients of a contender in a setting, one a draw, and their cost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sample(contender: Contender, setting: Setting, seed: int = 0, draws: int | N
     act = _on_noise(layer, setting, seed) if contender.on_noise else layer
     saved: dict[int, int] = {}
     start = time.perf_counter()
-    with torch.autograd.graph.saved_tensors_hooks(lambda x: _noted(x, saved), lambda x: x):
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: _note(x, saved), lambda x: x):
         loss = _loss(act, layer, setting, rows, seed, strategy is None)
         (gradients,) = torch.autograd.grad(loss.sum() / (loss.numel() / count), rows, allow_unused=True)
     seconds = time.perf_counter() - start
@@ -68,7 +68,7 @@ def _on_noise(layer: HardLayer, setting: Setting, seed: int) -> Act:
     return act
 
 
-def _noted(x: Tensor, saved: dict[int, int]) -> Tensor:
+def _note(x: Tensor, saved: dict[int, int]) -> Tensor:
     """Counts a storage once."""
     storage = x.untyped_storage()
     saved[storage.data_ptr()] = storage.nbytes()

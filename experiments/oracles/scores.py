@@ -14,8 +14,8 @@ ROUNDING = 1e-7  # relative; a bias below it is rounding (temperatures are float
 
 
 @dataclass(frozen=True)
-class Score:
-    """Of samples G_i with mean m, against the truth g; relative to |g|. What is not defined is None.
+class GradientScore:
+    """Of samples G_i with mean m, against the truth g; relative to |g|. Undefined numbers are None.
 
     - `bias` |m - g| / |g|, its standard error sqrt(tr Cov / M) / |g|; below two errors it is not resolved
     - `deviation` sqrt(tr Cov) / |g|
@@ -40,7 +40,7 @@ class Score:
         return self.bias > max(2 * self.error, ROUNDING)
 
 
-def score(samples: Tensor, truth: Tensor) -> Score:
+def score(samples: Tensor, truth: Tensor) -> GradientScore:
     """Scores samples (M, n) against a truth (n,) that is not 0; raises ValueError if it is, or shapes disagree."""
     if samples.dim() != 2 or samples.shape[1:] != truth.shape:
         raise ValueError(f"samples must be (M, n) for a truth (n,), got {tuple(samples.shape)}, {tuple(truth.shape)}")
@@ -53,7 +53,7 @@ def score(samples: Tensor, truth: Tensor) -> Score:
     cosines = torch.where(samples.any(1), cosine(samples, truth), 0)
     known = bool(mean.any())
     nearest = scale(mean, truth) * mean if known else mean
-    return Score(
+    return GradientScore(
         bias=((mean - truth).norm() / size).item(),
         error=(spread / size).item() / math.sqrt(count),
         deviation=(spread / size).item(),

@@ -1,1 +1,1 @@
-"""Tracking: the run folder and all that is written into it."""
+"""The run folder and every file that is written into it."""

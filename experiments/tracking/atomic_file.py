@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all, and additions to files that are made whole or raise."""
+"""Files that are replaced whole or not at all, and additions that are written whole or raise."""
 
 import os
 from collections.abc import Iterator
@@ -9,15 +9,15 @@ from typing import BinaryIO
 
 
 def temporary(path: Path) -> Path:
-    """Where the next content of `path` is put together: the same folder, so that the last step is a rename."""
+    """Where the next content of `path` is written first: the same folder, so that the last step is a rename."""
     return path.with_name(f".{path.name}.tmp")
 
 
 @contextmanager
 def replacing(path: Path, keep_as: Path | None = None) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of `path` once the block has ended without an error.
+    """A binary file that replaces `path` once the block has ended without an error.
 
-    `keep_as` is where a file that was at `path` goes first. On an error `path` stays as it was.
+    A file that was at `path` is kept as `keep_as`. After an error `path` is unchanged.
     """
     scratch = temporary(path)
     try:
@@ -35,7 +35,7 @@ def replacing(path: Path, keep_as: Path | None = None) -> Iterator[BinaryIO]:
 
 
 def write_all(file: RawIOBase, content: bytes) -> None:
-    """Writes all of `content` to an unbuffered file: a disk about to be full takes a part and reports no error."""
+    """Writes all of `content` to an unbuffered file: a disk about to be full writes a part and reports no error."""
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) or 0 :]

@@ -1,6 +1,6 @@
-"""Checkpoints that `torch.load(path, weights_only=True)` reads, that are never half written, and that prove it.
+"""Checkpoints that `torch.load(path, weights_only=True)` reads, written whole, with a checksum.
 
-A file is what `torch.save` writes, which may be followed by anything, and one line with the format and a SHA-256.
+A file is what `torch.save` writes and one line with the format and a SHA-256.
 """
 
 import hashlib
@@ -26,17 +26,17 @@ _TRAILER_SIZE = 200  # bytes; more than any trailer has
 
 
 class CheckpointError(Exception):
-    """A file that is not a whole checkpoint of this program; the message names the file and what is wrong."""
+    """A file that is not a whole checkpoint of this program; the message names the file and its fault."""
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
     """Write `state` to `path`, whole or not at all; for `last.pt` the one before stays as `previous.pt`.
 
-    Raises TypeError, naming the key, before anything is written, where `state` holds more than plain containers,
+    Raises TypeError, naming the key, before anything is written, if `state` holds more than plain containers,
     numbers, text and tensors.
     """
     check_plain(state)
-    path.parent.mkdir(exist_ok=True)  # not its parents: a run folder that was removed is not to come back in part
+    path.parent.mkdir(exist_ok=True)  # not its parents: a removed run folder must not reappear in part
     # A damaged last.pt must not push out the good previous one.
     keep_as = path.with_name(PREVIOUS) if path.name == LAST and _is_whole(path) else None
     buffer = io.BytesIO()
@@ -48,12 +48,12 @@ def save(path: Path, state: dict[str, Any]) -> None:
 
 
 def load(path: Path, map_location: str | torch.device = "cpu") -> dict[str, Any]:
-    """The state that was saved, its tensors on `map_location`.
+    """The saved state, its tensors on `map_location`.
 
-    Raises CheckpointError where the file is missing, empty, cut short, changed, foreign or of a later version, or holds
+    Raises CheckpointError if the file is missing, empty, cut short, changed, foreign, of a later version, or holds
     objects that only code could make.
     """
-    content = _checked(path)
+    content = _verify(path)
     try:
         state = torch.load(io.BytesIO(content), map_location=map_location, weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, ValueError, EOFError) as error:
@@ -65,9 +65,9 @@ def load(path: Path, map_location: str | torch.device = "cpu") -> dict[str, Any]
 
 
 def load_latest(folder: Path, map_location: str | torch.device = "cpu") -> dict[str, Any] | None:
-    """The state in `last.pt`, or with a warning that in `previous.pt`; None where there is neither.
+    """The state in `last.pt`, or with a warning that in `previous.pt`; None if there is neither.
 
-    Raises CheckpointError, naming each file, where none of those there can be used.
+    Raises CheckpointError, naming each file, if there are files and none can be used.
     """
     failures = []
     for path in (folder / LAST, folder / PREVIOUS):
@@ -87,14 +87,14 @@ def load_latest(folder: Path, map_location: str | torch.device = "cpu") -> dict[
 
 
 def load_whole(folder: Path, map_location: str | torch.device = "cpu") -> list[dict[str, Any]]:
-    """The usable states in `last.pt` and `previous.pt`, the newest first; raises what `load_latest` raises."""
+    """The usable states in `last.pt` and `previous.pt`, the newest first; raises as `load_latest` does."""
     if load_latest(folder, map_location) is None:
         return []
     return [load(path, map_location) for path in (folder / LAST, folder / PREVIOUS) if _is_whole(path)]
 
 
 def go_back(folder: Path, to_start: bool) -> None:
-    """Makes `previous.pt` the last one, or with `to_start` removes both: what others of a group have to go on from."""
+    """Makes `previous.pt` the last one, or with `to_start` removes both, so that a group resumes at one step."""
     if to_start:
         for name in (LAST, PREVIOUS):
             (folder / name).unlink(missing_ok=True)
@@ -106,8 +106,8 @@ def _trailer(version: int, digest: str) -> bytes:
     return f"\nhardgrad checkpoint format={version} sha256={digest}\n".encode()
 
 
-def _checked(path: Path) -> bytes:
-    """The file's bytes, vouched for by the last line, which `torch.load` does not mind."""
+def _verify(path: Path) -> bytes:
+    """The file's bytes, verified by the last line, which `torch.load` ignores."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -127,7 +127,7 @@ def _checked(path: Path) -> bytes:
 
 def _is_whole(path: Path) -> bool:
     try:
-        _checked(path)
+        _verify(path)
     except CheckpointError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""What a result depends on besides its configuration: versions, machine, commit, threads, data (`env.json`)."""
+"""The circumstances that a result depends on besides its configuration (`env.json`)."""
 
 import os
 import platform
@@ -32,7 +32,7 @@ def environment(
     engine: str = "single",
     source: Path | None = None,
 ) -> dict[str, Any]:
-    """The content of `env.json`; anything that cannot be found out is None, and nothing is raised.
+    """The content of `env.json`; unknown values are None, nothing is raised.
 
     `source` is the checkout whose commit is recorded, by default the one that this package was imported from.
     """
@@ -75,7 +75,7 @@ def _git(root: Path) -> dict[str, Any]:
     unknown = {"commit": None, "dirty": None}
     if not (root / ".git").exists():  # an installed copy must not report the repository that its folder lies in
         return unknown
-    # No optional locks: looking must not get in the way of a commit that is being made.
+    # No optional locks: reading must not block a commit in progress.
     command = ["git", "--no-optional-locks", "status", "--porcelain=v2", "--branch"]
     try:
         answer = subprocess.run(command, cwd=root, capture_output=True, check=True, timeout=_GIT_TIMEOUT)

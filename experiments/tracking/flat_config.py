@@ -18,7 +18,7 @@ def flatten(config: Mapping[str, object], prefix: str = "") -> dict[str, object]
 
 
 def differences(old: Mapping[str, object], new: Mapping[str, object], leave_out: Collection[str] = ()) -> list[str]:
-    """What differs, one sentence a dotted key; the keys in `leave_out`, and all below them, do not count."""
+    """The differences, one sentence a dotted key; the keys in `leave_out`, and all below them, do not count."""
     before, after = flatten(old), flatten(new)
     keys = [key for key in {**before, **after} if not _within(key, leave_out)]
     sentences = (_difference(key, before.get(key, _ABSENT), after.get(key, _ABSENT)) for key in keys)

@@ -1,4 +1,4 @@
-"""What TensorBoard's HParams dashboard reads: the columns, one row a run, how the run ended.
+"""The summaries of TensorBoard's HParams dashboard: the columns, one row a run, how the run ended.
 
 `SummaryWriter.add_hparams` writes these into a run of their own and `tensorboard.plugins.hparams.api` needs
 TensorFlow, so the summaries are built here, for the event file of the run itself.
@@ -15,7 +15,7 @@ from experiments.tracking.flat_config import flatten
 def hparam_values(config: Mapping[str, object], columns: Iterable[str] = ()) -> dict[str, bool | int | float | str]:
     """One plain value a dotted key, first those of `columns` ("n/a" where the configuration lacks one).
 
-    TensorBoard takes the columns of all runs from an arbitrary run, so every run has to be given the same `columns`.
+    TensorBoard takes the columns of all runs from an arbitrary run, so every run needs the same `columns`.
     The key `seed` is left out: TensorBoard puts the runs of one group in one row and would show the first run's.
     """
     flat = flatten(config)

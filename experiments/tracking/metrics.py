@@ -18,18 +18,18 @@ _log = logging.getLogger(__name__)
 
 
 class MetricsLog:
-    """Appends to `path`; a line that was written survives the death of the process.
+    """Appends to `path`; a written line survives the death of the process.
 
-    `resume_at` is the step of the checkpoint that the run goes on from: lines of later steps, which will be written
-    again, and a half-written last line go. None starts an empty file. `mark` is what `mark` gave at that step.
-    A value that is not a single number is left out and counted in `skipped`: a curve never stops a training.
-    Raises LogChanged, with nothing touched, where the lines up to that step are missing, damaged or others.
+    `resume_at` is the step of the checkpoint that the run resumes from: lines of later steps, which will be written
+    again, and a half-written last line are removed. None starts an empty file. `mark` is the value of `mark()` at that
+    step. A value that is not a single number is left out and counted in `skipped`: a curve never stops a training.
+    Raises LogChanged, with nothing touched, if the lines up to that step are missing, damaged or different.
     """
 
     def __init__(self, path: Path, resume_at: int | None = None, mark: Mapping[str, Any] | None = None) -> None:
         self.skipped: Counter[str] = Counter()
         self._last_step = -1 if resume_at is None else resume_at
-        kept = b"" if resume_at is None else _kept(path, resume_at, mark)
+        kept = b"" if resume_at is None else _lines_to_keep(path, resume_at, mark)
         self._size, self._digest = len(kept), hashlib.sha256(kept)
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by `close`)
         self._file.truncate(self._size)
@@ -37,8 +37,8 @@ class MetricsLog:
     def write(self, step: int, values: Mapping[str, Any]) -> None:
         """Append the values by tag, in the order given, as float64.
 
-        Raises ValueError where `step` is not after the last one: all tags of one step go into one call.
-        Raises TypeError where it is not a whole number.
+        Raises ValueError if `step` is not after the last one: all tags of one step belong into one call.
+        Raises TypeError if it is not a whole number.
         """
         step = operator.index(step)
         if step <= self._last_step:
@@ -59,7 +59,7 @@ class MetricsLog:
         self._last_step = step
 
     def mark(self) -> dict[str, Any]:
-        """By what a checkpoint knows the lines up to here again."""
+        """By what a checkpoint recognises the lines up to here."""
         return {"bytes": self._size, "sha256": self._digest.hexdigest()}
 
     def sync(self) -> None:
@@ -79,7 +79,7 @@ class MetricsLog:
 def read_metrics(path: Path) -> list[dict[str, float]]:
     """The logged steps, non-finite numbers as floats again; a half-written last line is left out.
 
-    Raises ValueError, naming the line, where the file is damaged before its end.
+    Raises ValueError, naming the line, if the file is damaged before its end.
     """
     return [record for record, _ in _records(path)]
 
@@ -113,8 +113,8 @@ def _record(line: bytes, where: str) -> dict[str, float]:
         raise ValueError(f"{where} is damaged ({error!r}); a line is an object with a step and numbers") from error
 
 
-def _kept(path: Path, resume_at: int, mark: Mapping[str, Any] | None) -> bytes:
-    """The lines up to a step, as they were at it; a checkpoint from before there were marks has none to compare."""
+def _lines_to_keep(path: Path, resume_at: int, mark: Mapping[str, Any] | None) -> bytes:
+    """The lines up to a step, as they were at that step; old checkpoints have no mark to compare."""
     try:
         size = _size_up_to(path, resume_at) if mark is None else mark["bytes"]
         with open(path, "rb") as file:
@@ -136,6 +136,6 @@ def _size_up_to(path: Path, step: int) -> int:
         if record["step"] > step:
             break
         kept = size
-        if record["step"] == step:  # what follows goes, damaged or not
+        if record["step"] == step:  # the rest is removed, damaged or not
             break
     return kept

@@ -1,4 +1,4 @@
-"""Which objects may be in a checkpoint: those that `torch.load(weights_only=True)` reads on any machine."""
+"""The objects that a checkpoint may hold: those that `torch.load(weights_only=True)` reads on any machine."""
 
 from collections import OrderedDict
 from typing import Any

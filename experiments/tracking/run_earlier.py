@@ -1,4 +1,4 @@
-"""What a folder that was just locked holds from before: nothing, a run, or somebody else's files."""
+"""The earlier content of a folder that was just locked: nothing, a run, or foreign files."""
 
 from collections.abc import Collection, Mapping
 from importlib import import_module
@@ -15,9 +15,9 @@ _ELSE = "overwrite=true replaces it, another hydra.run.dir leaves it alone"
 
 
 def earlier_run(run: RunPaths) -> dict[str, Any] | None:
-    """The status of the run in the folder, None where the folder is empty.
+    """The status of the run in the folder, None if the folder is empty.
 
-    Raises FolderError where it has files and no run.
+    Raises FolderError if it has files and no run.
     """
     try:
         status = read_status(run.path)
@@ -34,13 +34,13 @@ def earlier_run(run: RunPaths) -> dict[str, Any] | None:
 def refuse_other_config(
     run: RunPaths, earlier: Mapping[str, Any], config_hash: str, config: Mapping[str, Any] | None, skip: Collection[str]
 ) -> None:
-    """Raises ConfigDiffers, naming the keys, where the earlier run has another hash."""
+    """Raises ConfigDiffers, naming the keys, if the earlier run has another hash."""
     if earlier["config_hash"] == config_hash:
         return
     try:
         old = import_module("yaml").safe_load(run.config.read_text())  # imported by name, as it has no type hints
         changes = differences(old, config, skip) if config is not None else []
-    except Exception as error:  # whatever is wrong with it, the refusal matters more
+    except Exception as error:  # any fault of the file: the refusal matters more
         changes = [f"which keys is not known, {run.config.name} cannot be read ({type(error).__name__})"]
     named = "; ".join(changes) or f"hash {earlier['config_hash']}, not {config_hash}"
     raise ConfigDiffers(f"{run.path} holds a run of another configuration ({named}); {_ELSE}")
@@ -50,8 +50,7 @@ def refuse_unless_resumable(run: RunPaths, earlier: Mapping[str, Any], resume: b
     """Raises RunOver or, unless `resume`, RunCutOff."""
     status = earlier["status"]
     if status not in (RUNNING, INTERRUPTED):
-        error = last_line(earlier)
-        reason = f"{status}: {error}" if error else status
+        reason = ": ".join(filter(None, [status, last_line(earlier)]))
         anew = "retry=failed makes it anew, " if status == FAILED else ""
         raise RunOver(f"{run.path} holds a run that is over ({reason}); {anew}{_ELSE}", status)
     if not resume:
@@ -59,7 +58,7 @@ def refuse_unless_resumable(run: RunPaths, earlier: Mapping[str, Any], resume: b
 
 
 def remove_run(run: RunPaths, earlier: Mapping[str, Any]) -> None:
-    """Remove the files of a run and nothing else; until that is done the folder counts as cut off."""
+    """Removes the files of a run and nothing else; until that is done the run counts as interrupted."""
     write_json(run.status, {**earlier, "status": INTERRUPTED, "error": "was being overwritten"})
     for file in run.written():
         file.unlink()

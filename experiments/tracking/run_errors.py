@@ -1,4 +1,4 @@
-"""Why a run folder cannot be had or written to; each message says what would be right."""
+"""Why a run folder cannot be claimed or written to; each message says what would be right."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class FolderError(Exception):
-    """The folder cannot be used as asked."""
+    """The folder cannot be used as requested."""
 
 
 class FolderInUse(FolderError):
@@ -30,7 +30,7 @@ class RunOver(FolderError):
 
 
 class LogChanged(FolderError):
-    """The log of a cut-off run is not the one that its checkpoint goes on from."""
+    """The log of an interrupted run is not the one that its checkpoint belongs to."""
 
     def __init__(self, path: Path, fault: str, otherwise: str = "") -> None:
         self.path, self.fault = path, fault
@@ -46,12 +46,12 @@ def reason(error: OSError) -> str:
 
 
 def is_storage(error: BaseException) -> bool:
-    """Whether a file could not be written, rather than a reader of the output gone."""
+    """Whether a file could not be written, rather than that the reader of the output has closed it."""
     return isinstance(error, OSError) and not isinstance(error, BrokenPipeError)
 
 
 def storage_fault(folder: Path, error: OSError) -> str:
-    """What a run says that could not write one of its files, and how it goes on."""
+    """The message of a run that could not write one of its files, with how to resume it."""
     where = error.filename if isinstance(error.filename, str | os.PathLike) else folder
     return (
         f"stopped: {os.fspath(where)} cannot be written ({reason(error)}). What was saved before is intact; "
@@ -60,7 +60,7 @@ def storage_fault(folder: Path, error: OSError) -> str:
 
 
 def refuse_other_encoding(path: Path) -> None:
-    """Raises FolderError for a path that is no text: the locale takes its letters for something else."""
+    """Raises FolderError for a path that the locale cannot decode."""
     try:
         str(path).encode()
     except UnicodeEncodeError:

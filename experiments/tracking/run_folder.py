@@ -1,4 +1,4 @@
-"""A run folder, claimed by one process at a time, before anything in it is looked at or written."""
+"""A run folder, claimed by one process at a time, before anything in it is read or written."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -23,7 +23,7 @@ _GRACE = 0.05  # seconds; `run_status.is_alive`, asked by another process, holds
 class RunFolder(RunPaths):
     """A claimed folder; made by `claim`, free again after `release` or when the process has died.
 
-    `resumed` says whether it holds a cut-off run to go on with; a `quiet` run leaves what it says to `train.log`.
+    `resumed`: it holds an interrupted run to resume. A `quiet` run writes its messages to `train.log` only.
     """
 
     def __init__(self, path: str | Path, config_hash: str) -> None:
@@ -44,11 +44,11 @@ class RunFolder(RunPaths):
         not_hashed: Collection[str] = (),
         retry: bool = False,
     ) -> "RunFolder":
-        """Lock the folder, make sure that this run may have it, and write RUNNING.
+        """Locks the folder, makes sure that this run may use it, and writes RUNNING.
 
-        Right is an empty folder, with `resume` one with a cut-off run of this hash, with `retry` one with a failed run
-        of this hash, with `overwrite` one with any run that nobody is at. All else raises a FolderError; `config` less
-        the keys `not_hashed` lets it name differences.
+        An empty folder is accepted; with `resume` one with an interrupted run of this hash, with `retry` one with a
+        failed run of this hash, with `overwrite` one with any run that is not alive. Raises FolderError for any other,
+        naming the differences to `config` except the keys `not_hashed`.
         """
         folder = cls(path, config_hash)
         folder._take_lock()
@@ -74,9 +74,9 @@ class RunFolder(RunPaths):
             raise
 
     def write_status(self, status: str, error: str | None = None, **more: Any) -> None:
-        """Write `status.json`; `seconds` is the time that all sessions of the run took together.
+        """Writes `status.json`; `seconds` is the time that all sessions of the run took together.
 
-        Written again as RUNNING now and then, the time of a session that gets killed is not lost.
+        Written again as RUNNING now and then, so that the time of a killed session is not lost.
         Raises ValueError for an unknown status, RuntimeError after `release`.
         """
         if status not in STATUSES:
@@ -101,7 +101,7 @@ class RunFolder(RunPaths):
             print(text, flush=True)
 
     def release(self) -> None:
-        """Let others have the folder. A run that is still RUNNING counts as cut off from here on."""
+        """Frees the folder. A run that is still RUNNING counts as interrupted from here on."""
         self._lock.release()
 
     def __enter__(self) -> "RunFolder":
@@ -123,7 +123,7 @@ class RunFolder(RunPaths):
             raise FolderError(f"{self.path} {fault}; choose another hydra.run.dir") from error
 
     def _give_up(self) -> None:
-        if self._lock_is_new and not self.status.exists():  # leave no trace in somebody else's folder
+        if self._lock_is_new and not self.status.exists():  # no trace in a foreign folder
             self.lock.unlink(missing_ok=True)
         self.release()
 

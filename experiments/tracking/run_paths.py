@@ -1,10 +1,11 @@
 """The files of a run folder."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from experiments.tracking.atomic_file import temporary
 
+STATUS = "status.json"
 LAST, PREVIOUS, BEST = "last.pt", "previous.pt", "best.pt"
 
 
@@ -13,75 +14,27 @@ class RunPaths:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
-
-    @property
-    def config(self) -> Path:
-        """The resolved configuration, YAML."""
-        return self.path / "config.yaml"
-
-    @property
-    def hydra(self) -> Path:
-        """The folder of what Hydra would write."""
-        return self.path / ".hydra"
-
-    @property
-    def status(self) -> Path:
-        """How far the run is, and the wall-clock times."""
-        return self.path / "status.json"
-
-    @property
-    def env(self) -> Path:
-        """What else the result depends on."""
-        return self.path / "env.json"
-
-    @property
-    def metrics(self) -> Path:
-        """All logged steps."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def diagnostics(self) -> Path:
-        """What was found by `diagnostics`, at its own steps."""
-        return self.path / "diagnostics.jsonl"
-
-    @property
-    def log(self) -> Path:
-        """What the run said, and how it failed."""
-        return self.path / "train.log"
-
-    @property
-    def result(self) -> Path:
-        """What came out."""
-        return self.path / "result.json"
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of the checkpoints."""
-        return self.path / "checkpoints"
-
-    @property
-    def last_checkpoint(self) -> Path:
-        """The newest checkpoint."""
-        return self.checkpoints / LAST
-
-    @property
-    def best_checkpoint(self) -> Path:
-        """The checkpoint with the best validation accuracy."""
-        return self.checkpoints / BEST
-
-    @property
-    def lock(self) -> Path:
-        """Locked while the run is alive."""
-        return self.path / ".lock"
+        self.config = self.path / "config.yaml"  # the resolved configuration
+        self.hydra = self.path / ".hydra"  # the folder of the files that Hydra would write
+        self.status = self.path / STATUS  # how far the run is, and the wall-clock times
+        self.env = self.path / "env.json"  # what else the result depends on
+        self.metrics = self.path / "metrics.jsonl"  # all logged steps
+        self.diagnostics = self.path / "diagnostics.jsonl"  # the findings of `diagnostics`, at its own steps
+        self.log = self.path / "train.log"  # the run's messages, and how it failed
+        self.result = self.path / "result.json"
+        self.checkpoints = self.path / "checkpoints"
+        self.last_checkpoint = self.checkpoints / LAST
+        self.best_checkpoint = self.checkpoints / BEST  # the best validation accuracy
+        self.lock = self.path / ".lock"  # locked while the run is alive
 
     def written(self) -> Iterator[Path]:
-        """The files there that this program writes, but for status and lock; the checkpoints come first."""
+        """The files there that this program writes, except status and lock; the checkpoints come first."""
         yield from _present(self.checkpoints / name for name in (LAST, PREVIOUS, BEST))
         yield from _present([self.metrics, self.diagnostics, self.result, self.env, self.config, self.log])
         yield from _present(self.hydra / name for name in ("config.yaml", "overrides.yaml", "hydra.yaml"))
         yield from sorted(self.path.glob("events.out.tfevents.*"))
 
 
-def _present(paths: Iterator[Path] | list[Path]) -> Iterator[Path]:
+def _present(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         yield from (file for file in (path, temporary(path)) if file.is_file() or file.is_symlink())

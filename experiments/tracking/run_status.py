@@ -1,4 +1,4 @@
-"""`status.json` and the lock: together they say whether a run is alive, over, or was cut off."""
+"""`status.json` and the lock: together they say whether a run is alive, over, or was interrupted."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from experiments.tracking.run_paths import RunPaths
+from experiments.tracking.run_paths import STATUS, RunPaths
 from experiments.tracking.strict_json import DamagedFile, read_json
 
 RUNNING, DONE, FAILED, INTERRUPTED, NOT_APPLICABLE = STATUSES = (
@@ -26,9 +26,9 @@ def timestamp() -> str:
 
 
 def read_status(path: str | Path) -> dict[str, Any] | None:
-    """What `status.json` in the folder `path` holds, None where there is none.
+    """The content of `status.json` in the folder `path`, None if there is none.
 
-    Raises DamagedFile where it is not the status of a run.
+    Raises DamagedFile if it is not the status of a run.
     """
     file = RunPaths(path).status
     if not file.exists():
@@ -40,7 +40,7 @@ def read_status(path: str | Path) -> dict[str, Any] | None:
 
 
 def last_line(status: Mapping[str, Any]) -> str:
-    """The last line of a run's error, empty without one."""
+    """The last line of a run's error; empty if the run has none."""
     return str(status.get("error") or "").strip().rpartition("\n")[2].strip()
 
 
@@ -52,17 +52,17 @@ def is_alive(path: str | Path) -> bool:
     probe = FileLock(lock, timeout=0)
     try:
         probe.acquire()
-    except (Timeout, OSError):  # what may not be locked here cannot be continued here either
+    except (Timeout, OSError):  # a file that cannot be locked here cannot be resumed here
         return True
     probe.release()
     return False
 
 
 def is_cut_off(path: str | Path) -> bool:
-    """Whether `path` holds a run that ended before it was over: INTERRUPTED, or RUNNING with nobody at it."""
+    """Whether `path` holds an interrupted run: INTERRUPTED, or RUNNING and not alive."""
     try:
         status = read_status(path)
-    except DamagedFile:  # or somebody else's
+    except DamagedFile:  # or a foreign file
         return False
     return status is not None and status["status"] in (RUNNING, INTERRUPTED) and not is_alive(path)
 
@@ -70,18 +70,18 @@ def is_cut_off(path: str | Path) -> bool:
 def run_folders(root: str | Path) -> Iterator[Path]:
     """All run folders under `root`, itself included, sorted; there are none inside a run folder."""
     for folder, folders, files in os.walk(root):
-        folders[:] = [] if RunPaths(folder).status.name in files else sorted(name for name in folders if name[0] != ".")
-        if RunPaths(folder).status.name in files:
+        folders[:] = [] if STATUS in files else sorted(name for name in folders if name[0] != ".")
+        if STATUS in files:
             yield Path(folder)
 
 
 def find_cut_off(root: str | Path, config_hash: str) -> Path | None:
-    """The cut-off run of that configuration under `root` that was started last; None where there is none."""
+    """The interrupted run of that configuration under `root` that was started last; None if there is none."""
     found = []
     for folder in run_folders(root):
         try:
             status = read_status(folder)
-        except ValueError:  # somebody else's status.json
+        except ValueError:  # a foreign status.json
             continue
         if status is not None and status["config_hash"] == config_hash and is_cut_off(folder):
             found.append((str(status.get("started")), folder))

@@ -1,4 +1,4 @@
-"""Strict JSON: standard files whatever the numbers, by way of strings for those that are not finite."""
+"""Strict JSON: numbers that are not finite become strings."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from experiments.tracking.atomic_file import replacing
 
 
 class DamagedFile(ValueError):
-    """A file that does not hold what it should: its `path`, and the `fault` in words."""
+    """A file without the expected content: its `path`, and the `fault` in words."""
 
     def __init__(self, path: Path, fault: str) -> None:
         super().__init__(path, fault)
@@ -31,25 +31,22 @@ def number(value: Any) -> float | None:
 def encode(value: Any, indent: int | None = None) -> str:
     """`value` as ASCII JSON text with the keys in the order given; floats read back bit for bit.
 
-    Raises TypeError, naming the key, where a value is not a mapping, list, tuple, text, number, bool or None.
+    Raises TypeError, naming the key, if a value is not a mapping, list, tuple, text, number, bool or None.
     """
-    try:
-        return json.dumps(value, allow_nan=False, indent=indent)
-    except (TypeError, ValueError):
-        return json.dumps(_plain(value, "value"), allow_nan=False, indent=indent)
+    return json.dumps(_plain(value, "value"), allow_nan=False, indent=indent)
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write `value` to `path`, whole or not at all, as `encode` has it. Raises what `encode` raises."""
+    """Write `value` to `path`, whole or not at all, as `encode` has it. Raises as `encode` does."""
     text = encode(value, indent=2) + "\n"
     with replacing(path) as file:
         file.write(text.encode())
 
 
 def read_json(path: Path) -> Any:
-    """What the file holds; numbers that are not finite stay strings, for `number` to convert.
+    """The content of a file; numbers that are not finite stay strings, which `number` converts.
 
-    Raises DamagedFile where it is not JSON, and OSError where it cannot be read.
+    Raises DamagedFile if it is not JSON, and OSError if it cannot be read.
     """
     try:
         return json.loads(path.read_bytes())

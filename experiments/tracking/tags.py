@@ -1,4 +1,4 @@
-"""Tags of curves: ASCII, `group/name`, the same in every run; free text goes in and comes out unchanged."""
+"""Tags of curves: ASCII, `group/name`, the same in every run; any text can be encoded and decoded."""
 
 import re
 from urllib.parse import quote, unquote
@@ -7,9 +7,9 @@ _TAG = re.compile(r"[A-Za-z0-9_.~%-]+(/[A-Za-z0-9_.~%-]+)*")
 
 
 def tag(*parts: str) -> str:
-    """`tag("op", layer, "flip_rate")` as `op/<layer>/flip_rate`; whatever is not a letter, digit or `_.-~` becomes %XX.
+    """`tag("op", layer, "flip_rate")` as `op/<layer>/flip_rate`; all but letters, digits and `_.-~` becomes %XX.
 
-    Raises ValueError where a part is empty, or where there is none.
+    Raises ValueError if a part is empty, or without parts.
     """
     if not parts or not all(parts):
         raise ValueError(f"tag{parts!r} has an empty part; a tag is group/name, for instance loss/train")
@@ -22,7 +22,7 @@ def tag_parts(name: str) -> tuple[str, ...]:
 
 
 def check_tag(name: str) -> str:
-    """`name` itself. Raises ValueError where `tag` could not have made it."""
+    """`name` itself. Raises ValueError if `tag` could not have made it."""
     if not _TAG.fullmatch(name):
         raise ValueError(f"{name!r} is not a tag; make one with experiments.tracking.tags.tag(group, name)")
     return name

@@ -63,10 +63,9 @@ class Record:
         self.curves.scalars(step, values)
 
     def save(self, state: Mapping[str, Any]) -> None:
-        """Writes the curves to the disk, then the checkpoint that continues them."""
+        """Puts the logs on the disk, then the checkpoint from which they continue."""
         for log in self._logs():
             log.sync()
-        self.curves.flush()
         own = {"config_hash": self.folder.config_hash, "log": self.log.mark()}
         if self.findings is not None:
             own["findings"] = self.findings.mark()
@@ -77,9 +76,15 @@ class Record:
         self.folder.write_status(RUNNING)
 
     def finish(
-        self, best: Mapping[str, float], model: Mapping[str, Any], engine: str, seen: GradientRecord, skipped: int
+        self,
+        best: Mapping[str, float],
+        model: Mapping[str, Any],
+        engine: str,
+        seen: GradientRecord,
+        skipped: int,
+        facts: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Saves the best model and writes `result.json`."""
+        """Saves the best model and writes `result.json`, at its end the `facts` of model and data."""
         checkpoint.save(self.folder.best_checkpoint, {"model": dict(model), "step": best["step"]})
         result = {
             "metrics": last_values(read_metrics(self.folder.metrics)),
@@ -89,6 +94,7 @@ class Record:
             "never_trained": seen.never_trained,
             "zero_gradient": seen.only_zero,
             "skipped_steps": skipped,
+            **facts,
         }
         write_json(self.folder.result, result)
         if self.findings is not None:

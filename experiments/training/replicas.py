@@ -17,12 +17,13 @@ Values = dict[str, float]  # by tag
 class Replicas(Protocol):
     """R models in training, numbered from 0.
 
-    `faults` says what was first not finite in a replica; `diverged` are the replicas that stop
-    for that. `records` say which parameters ever received a gradient.
+    `template` is a model of their architecture, alone. `faults` says what was first not finite in a replica; `diverged`
+    are the replicas that stop for that. `records` say which parameters ever received a gradient.
     """
 
     engine: str
     model: nn.Module
+    template: nn.Module
     data: Dataset
     settings: Settings
     replicas: int

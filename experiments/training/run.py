@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from omegaconf import OmegaConf
 
 from experiments.config.choices import NOT_HASHED, Choices, choose, config_hash
 from experiments.data import load as load_data
@@ -16,7 +17,6 @@ from experiments.tracking.environment import environment
 from experiments.tracking.run_errors import RunOver
 from experiments.tracking.run_folder import RunFolder
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
-from experiments.tracking.yaml_file import save_yaml
 from experiments.training.build import build_model, drop_unused_knobs, floating, prepare
 from experiments.training.request import Outcome as Outcome
 from experiments.training.request import Request as Request
@@ -86,5 +86,5 @@ def record_missing(folder: Path, plain: dict[str, Any], reason: str) -> None:
             raise
         return
     with claimed:
-        save_yaml(claimed.config, plain)
+        OmegaConf.save(plain, claimed.config)
         claimed.write_status(NOT_APPLICABLE, reason)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from omegaconf import OmegaConf
+
 from experiments.config.choices import GROUPS, NOT_HASHED, Choices, config_hash
 from experiments.config.keys import hyperparameters, option_name
 from experiments.diagnostics.diagnostics import Diagnostics
@@ -18,7 +20,6 @@ from experiments.tracking.run_folder import RunFolder, find_cut_off
 from experiments.tracking.run_status import FAILED, INTERRUPTED, is_cut_off
 from experiments.tracking.strict_json import write_json
 from experiments.tracking.tensorboard import CurveWriter
-from experiments.tracking.yaml_file import save_yaml
 from experiments.training.interruption import Pruned
 from experiments.training.record import Record
 from experiments.training.request import Outcome, Request
@@ -56,10 +57,10 @@ def open_record(
     step = None if state is None else int(state["trainer"]["step"])
     log = MetricsLog(folder.metrics, step, state and state.get("log"))
     write_json(folder.env, environ)
-    save_yaml(folder.config, plain)
+    OmegaConf.save(plain, folder.config)
     for name, content in request.hydra_files.items():
         folder.hydra.mkdir(exist_ok=True)
-        save_yaml(folder.hydra / name, content)
+        OmegaConf.save(content, folder.hydra / name)
     first = None if step is None else step + 1
     group = config_hash(plain, (*NOT_HASHED, "seed"))
     curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))

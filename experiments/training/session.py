@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from experiments.measuring.facts import facts
 from experiments.measuring.nonfinite import Diverged
 from experiments.terminal.console import Progress
 from experiments.training.denormals import denormals_as_zero
@@ -28,6 +29,7 @@ class Session:
     def __init__(self, trainer: Replicas, records: Mapping[int, Record], fail: Callable[[int, Diverged], None]) -> None:
         self.trainer, self.records, self._fail = trainer, records, fail
         self.validate = Validation(trainer)
+        self._facts = facts(trainer.template, trainer.data)
         self._pause = CHECKPOINT_SECONDS
         self._saved_at = time.monotonic()
 
@@ -123,7 +125,7 @@ class Session:
         trainer = self.trainer
 
         def finish(r: int) -> dict[str, Any]:
-            weights = self.validate.best[r]["model"]
-            return self.records[r].finish(best[r], weights, trainer.engine, trainer.records[r], trainer.skipped)
+            weights, own = self.validate.best[r]["model"], trainer.records[r]
+            return self.records[r].finish(best[r], weights, trainer.engine, own, trainer.skipped, self._facts)
 
         return dict(zip(self.alive, together(finish, self.alive), strict=True))

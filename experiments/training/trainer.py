@@ -34,7 +34,8 @@ class Trainer:
     replicas = 1
 
     def __init__(self, model: nn.Module, optimizer: Optimizer, settings: Settings, data: Dataset) -> None:
-        self.model, self.settings, self.data, self.key = model, settings, data, settings.seed
+        self.model = self.template = model
+        self.settings, self.data, self.key = settings, data, settings.seed
         self.parameters = trained(model)
         self.policy = optimizer
         self.optimizer = optimizer.build(self.parameters.values())

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from experiments.data import load as load_data
+from experiments.measuring.taps import layer_inputs
 from experiments.tracking.run_paths import RunPaths
 from experiments.training.build import floating
 from experiments.training.loading import chosen, load
@@ -44,28 +44,11 @@ def responses(run: Path) -> Iterator[Response]:
     choices = chosen(RunPaths(run))
     model = load(run, "last")
     data = load_data(choices.data).to("cpu", floating(choices.settings))
-    given = _inputs(model, data.val.x[:SAMPLES], choices.settings.seed, choices.settings.max_steps)
+    key_noise(model, choices.settings.seed, choices.settings.max_steps)
+    given = layer_inputs(model, data.val.x[:SAMPLES], "strategy")
     for name, layer in hard_layers(model).items():
         if name in given:
             yield _response(name, layer, given[name])
-
-
-def _inputs(model: nn.Module, x: Tensor, seed: int, step: int) -> dict[str, tuple[Tensor, ...]]:
-    """What each layer is given when the model computes as in training."""
-    given: dict[str, tuple[Tensor, ...]] = {}
-
-    def keep(name: str) -> Any:
-        return lambda module, inputs: given.__setitem__(name, tuple(value.detach() for value in inputs))
-
-    hooks = [layer.register_forward_pre_hook(keep(name)) for name, layer in hard_layers(model).items()]
-    key_noise(model, seed, step)
-    try:
-        with torch.no_grad(), mode(model, "strategy"):
-            model(x)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return given
 
 
 def _response(name: str, layer: HardLayer, given: tuple[Tensor, ...]) -> Response:

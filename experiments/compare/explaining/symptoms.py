@@ -1,4 +1,4 @@
-"""What a run's diagnostics show, as numbers; `words` puts those of an arm into sentences."""
+"""What a run's diagnostics show, as numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Symptoms:
     `dead`: share of logged steps at which the gradient at the layer's input was exactly 0 and that at its output not.
     `zero`, `saturated`: mean share of such inputs at the end of training. `flips`: share of hard outputs that changed
     between the last two evaluations. `peak`: largest gradient norm over the median one. `growth`: median norm at the
-    end over that at the start. `gap`: soft less hard validation accuracy at the last evaluation.
+    end over that at the start. `gap`: soft minus hard validation accuracy at the last evaluation.
     """
 
     dead: dict[str, float] = field(default_factory=dict)

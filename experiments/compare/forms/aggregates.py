@@ -1,4 +1,4 @@
-"""A log folder for TensorBoard: a run of means and bands for every arm, and a session for every reported run."""
+"""A log folder for TensorBoard: a run of means and bands for every variant, and a session for every reported run."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from experiments.compare.forms import tables
-from experiments.compare.forms.event_file import EventFile
+from experiments.compare.forms.overview import overview
 from experiments.compare.reading.run_record import GROUPS, RunRecord
-from experiments.compare.report import Report, Section
+from experiments.compare.report import ComparisonReport, Section
 from experiments.compare.statistics.bands import GAP, Band
-from experiments.compare.statistics.choosing import Choice
-from experiments.compare.statistics.scoring import Metric
+from experiments.compare.statistics.metric import Metric
+from experiments.compare.statistics.tuning import TrialChoice
 from experiments.terminal.console import shown
 from experiments.tracking.curve_layout import margin_layout_summary
+from experiments.tracking.event_file import EventFile
 from experiments.tracking.hparams import columns_summary, end_summary, hparam_values, row_summary
 
-MARK = ".hardgrad-aggregates"  # says that everything in the folder was made by us
-MOST_PICTURED = 40  # runs, from which on only the first of each arm gets its pictures
+MARK = ".hardgrad-aggregates"  # in a folder that holds nothing else than these files
+MOST_PICTURED = 40  # runs; beyond that only the first of each variant gets its pictures
 LOWER, UPPER = "lower", "upper"
 _SCORES = ("accuracy/test", "accuracy/val", "loss/val")
 _BANDS = {  # in the order in which they are shown: TensorBoard takes the last one first
@@ -38,13 +38,13 @@ class FolderTaken(Exception):
     """The log folder holds something else."""
 
 
-def write_aggregates(report: Report, folder: Path, pictures: str = "auto") -> list[str]:
-    """Writes the log folder, in place of one that this function made before; returns what could not be pictured.
+def write_aggregates(report: ComparisonReport, folder: Path, pictures: str = "auto") -> list[str]:
+    """Writes the log folder, replacing one that this function made before; returns what could not be pictured.
 
     `mean/<block>/<strategy>` has each tag's mean, and the ends of its band as lower/<tag> and upper/<tag>;
     `seeds/<block>/<strategy>/seed=<n>` the score and hyperparameters of a run, with pictures of its layers' ops.
-    `pictures`: `all` runs, `none`, or `auto`, all of up to 40 runs and otherwise the first of each arm.
-    Raises FolderTaken where the folder has other files.
+    `pictures`: `all` runs, `none`, or `auto`, all of up to 40 runs and otherwise the first of each variant.
+    Raises FolderTaken if the folder has other files.
     """
     _clear(folder)
     few = sum(len(choice.runs) for section in report.sections for choice in section.result.choices) <= MOST_PICTURED
@@ -53,8 +53,8 @@ def write_aggregates(report: Report, folder: Path, pictures: str = "auto") -> li
     columns = _columns(report)
     for block, section in zip(_block_names(report), report.sections, strict=True):
         for choice in section.result.choices:
-            name = safe(choice.arm.name)
-            _write_bands(section, choice.arm.name, folder / "mean" / block / name)
+            name = safe(choice.variant.name)
+            _write_bands(section, choice.variant.name, folder / "mean" / block / name)
             for position, run in enumerate(choice.runs):
                 pictured = pictures != "none" and (everyone or position == 0)
                 home = folder / "seeds" / block / name / f"seed={run.seed}"
@@ -67,13 +67,13 @@ def write_aggregates(report: Report, folder: Path, pictures: str = "auto") -> li
     ]
 
 
-def _block_names(report: Report) -> list[str]:
+def _block_names(report: ComparisonReport) -> list[str]:
     """A folder name for every block."""
-    names = [safe(name) for name in tables.overview(report)[0]]
+    names = [safe(name) for name in overview(report)[0]]
     return [name if names.count(name) == 1 else f"{name}-{index}" for index, name in enumerate(names)]
 
 
-def _columns(report: Report) -> list[str]:
+def _columns(report: ComparisonReport) -> list[str]:
     """The columns of HParams: the options that vary, what was tuned, and what makes the blocks."""
     options = [g for g in GROUPS if g in ("component", "strategy") or len({run.options[g] for run in report.runs}) > 1]
     parts = [part for section in report.sections for part in section.result.block.parts if "=" in part]
@@ -92,12 +92,12 @@ def _clear(folder: Path) -> None:
 
 
 def safe(name: str) -> str:
-    """A name as one folder's; TensorBoard shows it as the run's."""
+    """A name that can name a folder; TensorBoard shows it as the run's."""
     return "".join(letter if letter.isalnum() or letter in " =,.()+-_" else "_" for letter in name)[:120]
 
 
-def _write_bands(section: Section, arm: str, folder: Path) -> None:
-    bands = section.evidence[arm].bands
+def _write_bands(section: Section, variant: str, folder: Path) -> None:
+    bands = section.evidence[variant].bands
     with EventFile(folder) as file:
         file.add(margin_layout_summary({title: _ends(tag) for title, tag in _BANDS.items()}))
         for step, values in _by_step(bands):
@@ -110,7 +110,7 @@ def _ends(tag: str) -> tuple[str, str, str]:
 
 
 def _by_step(bands: dict[str, Band]) -> Iterator[tuple[int, dict[str, float]]]:
-    """All finite values of a step; where one run has a value its band is as narrow as a line."""
+    """All finite values of a step; the band of a single run is as narrow as a line."""
     rows: dict[int, dict[str, float]] = {}
     for tag, band in bands.items():
         low, high = (np.where(np.isnan(end), band.mean, end) for end in (band.low, band.high))
@@ -122,10 +122,10 @@ def _by_step(bands: dict[str, Band]) -> Iterator[tuple[int, dict[str, float]]]:
 
 
 def _write_session(
-    run: RunRecord, choice: Choice, group: str, columns: Sequence[str], folder: Path, pictured: bool
+    run: RunRecord, choice: TrialChoice, group: str, columns: Sequence[str], folder: Path, pictured: bool
 ) -> str:
     """One row's share of HParams: runs of a `group` are averaged into one row. Returns why there are no pictures."""
-    values = hparam_values({**run.options, "strategy": choice.arm.name, **run.config}, columns)
+    values = hparam_values({**run.options, "strategy": choice.variant.name, **run.config}, columns)
     shown = {name: values[name] for name in columns}
     scores = {f"score/{tag}": score for tag in _SCORES if (score := Metric(tag).of(run)) is not None}
     with EventFile(folder) as file:
@@ -145,7 +145,7 @@ def _write_pictures(run: RunRecord, file: EventFile, step: int) -> str:
     try:
         for response in responses(run.path):
             file.picture(f"op/{response.layer}", png(response), step)
-    except Exception as error:  # a run of another version, without a checkpoint, ...: the rest of the report stands
+    except Exception as error:  # a run of another version, without a checkpoint, ...: the rest of the report is written
         text: Any = str(error).splitlines()
         return f"ops cannot be pictured ({type(error).__name__}: {text[0] if text else ''})"
     return ""

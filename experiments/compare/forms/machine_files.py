@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.compare.reading.run_record import GROUPS, RunRecord
-from experiments.compare.report import Report, Section, environment, varied
-from experiments.compare.statistics.choosing import Choice
+from experiments.compare.reading.run_record import RunRecord
+from experiments.compare.report import ComparisonReport, Section, environment, row, varied_keys
+from experiments.compare.statistics.tuning import TrialChoice
 from experiments.tracking.strict_json import write_json
 
 FORMAT = 1
 _METRICS = ("accuracy/val", "accuracy/test", "accuracy/val_soft", "loss/val", "loss/train")
 
 
-def write_machine_files(report: Report, folder: Path) -> None:
+def write_machine_files(report: ComparisonReport, folder: Path) -> None:
     """Writes report.json, runs.csv, scores.csv, differences.csv and curves.csv."""
     write_json(folder / "report.json", as_json(report))
     _write_csv(folder / "runs.csv", _runs(report))
@@ -26,7 +26,7 @@ def write_machine_files(report: Report, folder: Path) -> None:
     _write_csv(folder / "curves.csv", (row for section in report.sections for row in _curves(section)))
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: ComparisonReport) -> dict[str, Any]:
     """Everything but the curves; numbers that are not finite are strings."""
     return {
         "format": FORMAT,
@@ -35,7 +35,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "tuned": list(report.tuned),
         "notes": report.notes,
         "environment": environment(report.runs),
-        "varied": varied(report.runs),
+        "varied": varied_keys(report.runs),
         "blocks": [_block(section) for section in report.sections],
         "runs": _runs(report),
     }
@@ -50,7 +50,7 @@ def _block(section: Section) -> dict[str, Any]:
         "seeds": dataclasses.asdict(result.seeds),
         "scores": [dataclasses.asdict(score) for score in result.scores],
         "differences": [dataclasses.asdict(difference) for difference in result.differences],
-        "tuning": {choice.arm.name: _choice(choice) for choice in result.choices},
+        "tuning": {choice.variant.name: _choice(choice) for choice in result.choices},
         "budgets": dataclasses.asdict(section.budgets),
         "at_budgets": {name: dataclasses.asdict(seen.budgeted) for name, seen in section.evidence.items()},
         "diagnostics": {name: seen.words for name, seen in section.evidence.items()},
@@ -58,9 +58,9 @@ def _block(section: Section) -> dict[str, Any]:
     }
 
 
-def _choice(choice: Choice) -> dict[str, Any]:
+def _choice(choice: TrialChoice) -> dict[str, Any]:
     return {
-        "chosen": choice.setting.values,
+        "chosen": choice.trial.values,
         "trials": choice.trials,
         "at_the_edge": choice.edges,
         "equal_trials": choice.equal_trials,
@@ -70,22 +70,19 @@ def _choice(choice: Choice) -> dict[str, Any]:
     }
 
 
-def _runs(report: Report) -> list[dict[str, Any]]:
-    columns = list(varied(report.runs))
+def _runs(report: ComparisonReport) -> list[dict[str, Any]]:
+    columns = list(varied_keys(report.runs))
     return [_run(run, columns) for run in report.runs]
 
 
 def _run(run: RunRecord, columns: Sequence[str]) -> dict[str, Any]:
-    known: dict[str, Any] = {"run": str(run.path), **{group: run.options[group] for group in GROUPS}, "seed": run.seed}
-    known |= {"outcome": run.outcome, "reason": run.reason, "seconds": run.seconds}
-    known |= {key: run.config.get(key) for key in columns}
-    return known | {f"{at} {tag}": getattr(run, at).get(tag) for at in ("best", "last") for tag in _METRICS}
+    return row(run, columns) | {f"{at} {tag}": getattr(run, at).get(tag) for at in ("best", "last") for tag in _METRICS}
 
 
 def _scores(section: Section) -> Iterator[dict[str, Any]]:
     for choice, score in zip(section.result.choices, section.result.scores, strict=True):
         interval = dataclasses.asdict(score.interval) if score.interval else {"n": 0}
-        chosen = "; ".join(f"{key}={value}" for key, value in choice.setting.values.items())
+        chosen = "; ".join(f"{key}={value}" for key, value in choice.trial.values.items())
         failures = {"not_done": score.failures, "trials": choice.trials, "chosen": chosen, "seconds": score.seconds}
         yield {"block": section.name, "strategy": score.name, **interval, **failures}
 

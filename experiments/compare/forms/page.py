@@ -1,28 +1,26 @@
-"""The report as one HTML file that needs no network and opens from disk."""
+"""The report as one HTML file that needs no network."""
 
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from experiments.compare.forms import tables
-from experiments.compare.forms.figures import svg
-from experiments.compare.forms.heat_map import heat_map
+from experiments.compare.forms.drawings import heat_map, svg
+from experiments.compare.forms.overview import overview_table
 from experiments.compare.forms.panels import MOST_BANDS
-from experiments.compare.forms.terminal import counts, printable
-from experiments.compare.report import Report, Section, environment, varied
+from experiments.compare.forms.plain_text import counts, printable, relative
+from experiments.compare.report import ComparisonReport, Section, environment, varied_keys
 from experiments.plotting import Dash, looks
 
 TEMPLATE = "report.html.jinja"
 MAP_SCALE = 110  # pixels an inch, at which the heat map's letters are as large as the page's small ones
 
 
-def render(report: Report, drawn: Sequence[Sequence[tuple[str, str]]], folder: Path) -> str:
-    """The page; `drawn` are title and SVG of each section's panels. Whatever a run is called, it is text.
+def render(report: ComparisonReport, drawn: Sequence[Sequence[tuple[str, str]]], folder: Path) -> str:
+    """The page; `drawn` are title and SVG of each section's panels. Names are text, never markup.
 
     Run folders are linked relative to `folder`.
     """
@@ -36,20 +34,20 @@ def render(report: Report, drawn: Sequence[Sequence[tuple[str, str]]], folder: P
         counts=counts(report),
         roots=[str(root) for root in report.roots],
         meaning=meaning(report),
-        overview=tables.overview_table(report),
+        overview=overview_table(report),
         heat_map=_data(svg(drawn_map)),
         most_bands=MOST_BANDS,
         map_width=round(MAP_SCALE * drawn_map.get_figwidth()),
         sections=[_section(*pair, report, folder) for pair in zip(report.sections, drawn, strict=True)],
-        failed=[(run.outcome, *_link(run.path, folder), run.reason) for run in report.failed],
+        failed=[(run.outcome, run.path.name, f"./{relative(run.path, folder)}", run.reason) for run in report.failed],
         notes=report.notes,
-        varied=varied(report.runs),
+        varied=varied_keys(report.runs),
         environment=environment(report.runs),
     )
 
 
-def meaning(report: Report) -> str:
-    """What the numbers are, in two sentences."""
+def meaning(report: ComparisonReport) -> str:
+    """The meaning of the numbers, in two sentences."""
     metric, method = report.question.metric, report.question.method
     at = "checkpoint that was best on validation data" if metric.at == "best" else "last step"
     interval = "Student's t" if method == "t" else "the BCa bootstrap"
@@ -59,9 +57,14 @@ def meaning(report: Report) -> str:
     )
 
 
-def _section(section: Section, drawn: Sequence[tuple[str, str]], report: Report, folder: Path) -> dict[str, Any]:
-    runs = {c.arm.name: [(f"seed {r.seed}", _link(r.path, folder)[1]) for r in c.runs] for c in section.result.choices}
-    seen = looks(section.arms)
+def _section(
+    section: Section, drawn: Sequence[tuple[str, str]], report: ComparisonReport, folder: Path
+) -> dict[str, Any]:
+    runs = {
+        c.variant.name: [(f"seed {r.seed}", f"./{relative(r.path, folder)}") for r in c.runs]
+        for c in section.result.choices
+    }
+    seen = looks(section.variants)
     return {
         "name": section.name,
         "tables": tables.of(section, report.question),
@@ -76,11 +79,6 @@ def _section(section: Section, drawn: Sequence[tuple[str, str]], report: Report,
 def _dashes(dash: Dash) -> str:
     named = {"-": "", "--": "8 4", "-.": "8 3 2 3", ":": "2 3"}
     return named[dash] if isinstance(dash, str) else " ".join(str(2 * part) for part in dash[1])
-
-
-def _link(path: Path, folder: Path) -> tuple[str, str]:
-    target = os.fsencode(os.path.relpath(path, folder.absolute()))
-    return str(path.name), f"./{quote(target)}/"
 
 
 def _data(drawn: str) -> str:

@@ -1,22 +1,23 @@
-"""What is drawn of a block, panel by panel: curves with bands, sensitivity to tuned values, differences."""
+"""The drawings of a block, panel by panel: curves with bands, sensitivity to tuned values, differences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from experiments.compare.forms.axes import draw_band, floor_of, linear, logarithmic, scale_band
+from experiments.compare.forms.plain_text import printable
 from experiments.compare.forms.tables import short
-from experiments.compare.forms.terminal import printable
 from experiments.compare.report import Section
-from experiments.compare.statistics.bands import GAP, Band
-from experiments.compare.statistics.comparing import Question
+from experiments.compare.statistics.bands import GAP
+from experiments.compare.statistics.results import Question
 from experiments.plotting import Look, looks
 
 MOST_LAYERS = 12  # panels of one kind; curves.csv has all layers
-MOST_BANDS = 8  # arms, beyond which their bands would hide the lines
+MOST_BANDS = 8  # variants; more bands would hide the lines
 _CURVES = (
     ("loss/train", "training loss", 1.0, False),
     ("loss/val", "validation loss, hard", 1.0, False),
@@ -39,7 +40,7 @@ class Panel:
 
 def panels(section: Section, question: Question) -> list[Panel]:
     """All panels of a block for which there are data."""
-    seen = looks(section.arms)
+    seen = looks(section.variants)
     found = [_curve(section, seen, "curves", *curve) for curve in _CURVES]
     for tag in _layer_tags(section, "grad_norm/", ".weight"):
         found.append(_curve(section, seen, "layers", tag, f"gradient norm: {_layer(tag)}", 1.0, True))
@@ -63,87 +64,22 @@ def _layer(tag: str) -> str:
 def _curve(
     section: Section, seen: dict[str, Look], kind: str, tag: str, title: str, scale: float, log: bool
 ) -> Panel | None:
-    bands = {name: _scaled(e.bands[tag], scale) for name, e in section.evidence.items() if tag in e.bands}
+    bands = {name: scale_band(e.bands[tag], scale) for name, e in section.evidence.items() if tag in e.bands}
     if not bands:
         return None
 
     def draw(axes: Any) -> None:
-        floor = _floor(bands.values()) if log else None
+        floor = floor_of(bands.values()) if log else None
         for name, band in bands.items():
             filled = len(bands) <= MOST_BANDS
-            _draw_band(axes, band, seen[name], floor, section.evidence[name].broke_off, filled)
+            draw_band(axes, band, seen[name], floor, section.evidence[name].broke_off, filled)
         axes.set_xlabel("optimizer step")
         if log:
-            _logarithmic(axes, "y")
+            logarithmic(axes, "y")
         else:
-            _linear(axes)
+            linear(axes)
 
     return Panel(kind, title, draw)
-
-
-def _linear(axes: Any) -> None:
-    """A y axis whose numbers are the values themselves; one that differs by rounding only is drawn as one value."""
-    low, high = axes.get_ylim()
-    largest = max(abs(low), abs(high))
-    if high - low < 1e-6 * largest:
-        axes.set_ylim(low - 0.1 * largest, high + 0.1 * largest)
-    axes.ticklabel_format(axis="y", useOffset=False)
-
-
-def _logarithmic(axes: Any, which: str) -> None:
-    """A log axis with plain numbers, which need no mathematical text; between powers of ten where it spans few."""
-    from matplotlib.ticker import FuncFormatter
-
-    axes.set(**{f"{which}scale": "log"})
-    axis = getattr(axes, f"{which}axis")
-
-    def between(number: float, _: int | None) -> str:
-        low, high = sorted(axis.get_view_interval())
-        return f"{number:g}" if high / low < 100 and f"{number:.0e}"[0] in "25" else ""
-
-    axis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
-    axis.set_minor_formatter(FuncFormatter(between))
-
-
-def _scaled(band: Band, scale: float, most: int = 1000) -> Band:
-    """The band in the unit of the panel, thinned out where it has more points than a drawing can show."""
-    keep = slice(None, None, -(-len(band.steps) // most))
-    steps, n = band.steps[keep], band.n[keep]
-    return replace(
-        band, steps=steps, n=n, mean=band.mean[keep] * scale, low=band.low[keep] * scale, high=band.high[keep] * scale
-    )
-
-
-def _floor(bands: Any) -> float:
-    """What stands for 0 on a log axis: a decade below the smallest positive mean."""
-    positive = [band.mean[np.isfinite(band.mean) & (band.mean > 0)] for band in bands]
-    smallest = min((float(values.min()) for values in positive if len(values)), default=1.0)
-    return max(smallest / 10, 1e-300)
-
-
-def _draw_band(axes: Any, band: Band, look: Look, floor: float | None, broke_off: Sequence[int], filled: bool) -> None:
-    """Dotted and thin where not all runs have a value; a cross where a run broke off; NaN leaves a hole."""
-
-    def shown(values: Any) -> Any:
-        return values if floor is None else np.where(np.isnan(values), np.nan, np.maximum(values, floor))
-
-    mean = shown(band.mean)
-    style = {"color": look.colour, "marker": look.marker if len(band.steps) < 12 else "", "markersize": 3}
-    if (band.n < band.of).any():
-        axes.plot(band.steps, mean, linewidth=0.9, linestyle=":", color=look.colour)
-    axes.plot(
-        band.steps,
-        np.where(band.n == band.of, mean, np.nan),
-        linewidth=1.6 if filled else 1.0,
-        linestyle=look.dash,
-        **style,
-    )
-    if filled:
-        axes.fill_between(band.steps, shown(band.low), shown(band.high), color=look.colour, alpha=0.15, linewidth=0)
-    for step in broke_off:
-        at = int(np.searchsorted(band.steps, step, side="right")) - 1
-        if at >= 0:
-            axes.plot(step, mean[at], marker="x", markersize=6, color=look.colour, linestyle="")
 
 
 def _sensitivity(section: Section, seen: dict[str, Look]) -> list[Panel]:
@@ -154,7 +90,7 @@ def _sensitivity(section: Section, seen: dict[str, Look]) -> list[Panel]:
 
 
 def _sensitivity_to(key: str, choices: Sequence[Any], seen: dict[str, Look]) -> Panel | None:
-    curves = {choice.arm.name: _best_by_value(key, choice.curve) for choice in choices}
+    curves = {choice.variant.name: _best_by_value(key, choice.curve) for choice in choices}
     curves = {name: curve for name, curve in curves.items() if len(curve) > 1}
     if not curves:
         return None
@@ -168,7 +104,7 @@ def _sensitivity_to(key: str, choices: Sequence[Any], seen: dict[str, Look]) -> 
             style = {"color": look.colour, "linestyle": look.dash, "marker": look.marker, "markersize": 4}
             axes.errorbar(at, mean, half, capsize=2, linewidth=1.4, elinewidth=0.7, **style)
         if min(min(curve) for curve in curves.values()) > 0:
-            _logarithmic(axes, "x")
+            logarithmic(axes, "x")
         axes.set_ylim(0, 101)  # intervals of few seeds reach beyond what an accuracy can be
         axes.set_xlabel(key)
 

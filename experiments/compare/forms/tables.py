@@ -1,4 +1,4 @@
-"""The tables of a report as rows of text; the terminal, Markdown and HTML only differ in how they draw them."""
+"""The tables of a report as rows of text, which every form draws in its own way."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.compare.report import Report, Section
-from experiments.compare.statistics.choosing import Choice
-from experiments.compare.statistics.comparing import Difference, Question
-from experiments.compare.statistics.intervals import Interval
+from experiments.compare.report import Section
+from experiments.compare.statistics.intervals import ConfidenceInterval
+from experiments.compare.statistics.results import Difference, Question
+from experiments.compare.statistics.tuning import TrialChoice
 
 NONE = "-"
-MOST_COLUMNS = 12  # of arms in the overview, from which on they are rows
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A heading, the names of the columns, and rows as long as these."""
 
     title: str
@@ -26,7 +25,7 @@ class Table:
 
 
 def unit(question: Question) -> str:
-    """What the numbers of the metric are in."""
+    """The unit of the metric."""
     return "%" if question.metric.kind == "accuracy" else "nats"
 
 
@@ -42,7 +41,7 @@ def signed(number: float, question: Question) -> str:
     return f"{number:+.3g}"
 
 
-def ranged(interval: Interval | None, question: Question, form: Any = value) -> str:
+def with_interval(interval: ConfidenceInterval | None, question: Question, form: Any = value) -> str:
     """A mean and its interval, `93.1 [92.0, 94.2]`."""
     if interval is None:
         return NONE
@@ -52,27 +51,35 @@ def ranged(interval: Interval | None, question: Question, form: Any = value) -> 
     return f"{mean} [{form(interval.low, question)}, {form(interval.high, question)}]"
 
 
-def of(section: Section, question: Question) -> list[Table]:
-    """The tables of a block for which there are data."""
+def of(section: Section, question: Question) -> list[TextTable]:
+    """All tables of a block for which there are data."""
     found = (scores(section, question), differences(section, question), tuning(section), budgets(section))
     return [table for table in found if table is not None]
 
 
-def scores(section: Section, question: Question) -> Table:
-    """Every arm's score with n, what was chosen for it, and its failures."""
+def scores(section: Section, question: Question) -> TextTable:
+    """Every variant's score with n, what was chosen for it, and its failures."""
     header = ["strategy", "n", f"{question.metric.tag} {unit(question)} [95 %]", "chosen", "not done"]
     rows = []
     for choice, score in zip(section.result.choices, section.result.scores, strict=True):
         n = str(score.interval.n) if score.interval else "0"
-        rows.append([score.name, n, ranged(score.interval, question), chosen(choice) or NONE, score.failures or NONE])
+        rows.append(
+            [
+                score.name,
+                n,
+                with_interval(score.interval, question),
+                chosen_values(choice) or NONE,
+                score.failures or NONE,
+            ]
+        )
     absent = section.result.block.absent.items()
-    rows += [[name, "n/a", NONE, NONE, why.partition(" (")[0]] for name, why in absent]  # the file it stands in
-    return Table("scores", header, rows)
+    rows += [[name, "n/a", NONE, NONE, why.partition(" (")[0]] for name, why in absent]  # without the file
+    return TextTable("scores", header, rows)
 
 
-def chosen(choice: Choice, keys: Container[str] | None = None) -> str:
-    """The setting of an arm, or those of its keys that are asked for, `lr 0.1, temperature 1`; empty if it has none."""
-    values = choice.setting.values.items()
+def chosen_values(choice: TrialChoice, keys: Container[str] | None = None) -> str:
+    """A variant's chosen values, of the keys asked for, as `lr 0.1, temperature 1`; empty if there are none."""
+    values = choice.trial.values.items()
     return ", ".join(f"{short(key)} {_plain(value)}" for key, value in values if keys is None or key in keys)
 
 
@@ -85,8 +92,8 @@ def _plain(number: Any) -> str:
     return f"{number:g}" if isinstance(number, float) else str(number)
 
 
-def differences(section: Section, question: Question) -> Table | None:
-    """Every arm less the baseline; None where there is nothing to compare."""
+def differences(section: Section, question: Question) -> TextTable | None:
+    """Every variant's difference to the baseline; None if there is nothing to compare."""
     found = section.result.differences
     if not found:
         return None
@@ -94,14 +101,14 @@ def differences(section: Section, question: Question) -> Table | None:
     points = "points" if question.metric.kind == "accuracy" else "nats"
     header = [f"less {found[0].baseline}", f"{points} [95 %]", "p", "p Holm", "P(better)", f"seeds for {width}"]
     title = f"differences; permutation p, which with these seeds cannot be below {min(d.smallest_p for d in found):.3g}"
-    return Table(title, header, [_difference(d, question) for d in found])
+    return TextTable(title, header, [_difference(d, question) for d in found])
 
 
 def _difference(found: Difference, question: Question) -> list[str]:
     mark = " (unpaired)" if found.unpaired_because else ""
     return [
         found.name + mark,
-        ranged(found.interval, question, signed),
+        with_interval(found.interval, question, signed),
         _p(found.p),
         _p(found.adjusted),
         f"{found.improvement:.2f}",
@@ -113,7 +120,7 @@ def _p(p: float) -> str:
     return "<.0001" if p < 1e-4 else f"{p:.4f}"
 
 
-def budgets(section: Section) -> Table:
+def budgets(section: Section) -> TextTable:
     """Validation accuracy at equal steps and at equal time."""
     given, question = section.budgets, Question()
     at_steps = "at equal steps %" if given.steps is None else f"at {given.steps} steps %"
@@ -124,14 +131,14 @@ def budgets(section: Section) -> Table:
     for score in section.result.scores:
         seen = section.evidence[score.name].budgeted
         seconds = NONE if score.seconds is None else f"{score.seconds:.3g}"
-        row = [score.name, ranged(seen.at_steps, question), ranged(seen.at_seconds, question), seconds]
+        row = [score.name, with_interval(seen.at_steps, question), with_interval(seen.at_seconds, question), seconds]
         rows.append(row[: len(header)])
     title = "best validation accuracy at equal steps"
-    return Table(title + " and at equal wall-clock time" * bool(given.seconds), header, rows)
+    return TextTable(title + " and at equal wall-clock time" * bool(given.seconds), header, rows)
 
 
-def tuning(section: Section) -> Table | None:
-    """The trials of every arm: what was tried, what was chosen, what equal trials would have given."""
+def tuning(section: Section) -> TextTable | None:
+    """The trials of every variant: what was tried, what was chosen, what equal trials would have given."""
     choices, question = section.result.choices, Question()
     if all(choice.trials == 1 for choice in choices):
         return None
@@ -139,50 +146,15 @@ def tuning(section: Section) -> Table | None:
     header = ["strategy", "trials", "chosen", "at the edge", f"best of {equal} %", "validation accuracy % by setting"]
     rows = []
     for choice in choices:
-        keys = [key for key in choice.setting.values if len({values.get(key) for values, _ in choice.curve}) > 1]
-        curve = "; ".join(f"{_setting(values, keys)}: {value(seen.mean, question)}" for values, seen in choice.curve)
+        keys = [key for key in choice.trial.values if len({values.get(key) for values, _ in choice.curve}) > 1]
+        curve = "; ".join(f"{_values(values, keys)}: {value(seen.mean, question)}" for values, seen in choice.curve)
         expected = NONE if choice.expected is None else value(choice.expected, question)
         edges = ", ".join(short(key) for key in choice.edges) or "no"
-        rows.append([choice.arm.name, str(choice.trials), chosen(choice) or NONE, edges, expected, curve])
+        rows.append([choice.variant.name, str(choice.trials), chosen_values(choice) or NONE, edges, expected, curve])
     seeds = section.result.seeds.choosing
     named = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
-    return Table(f"tuning, on validation data and {named}", header, rows)
+    return TextTable(f"tuning, on validation data and {named}", header, rows)
 
 
-def _setting(values: dict[str, Any], keys: Sequence[str]) -> str:
+def _values(values: dict[str, Any], keys: Sequence[str]) -> str:
     return ", ".join(_plain(values[key]) for key in keys if key in values)
-
-
-def overview(report: Report) -> tuple[list[str], list[str], list[list[Interval | None]]]:
-    """Short names of the blocks, arms, and each arm's score in each block, None where it does not exist."""
-    arms = list(dict.fromkeys(name for section in report.sections for _, name in section.arms))
-    grid: list[list[Interval | None]] = []
-    for section in report.sections:
-        by_name = {score.name: score.interval for score in section.result.scores}
-        grid.append([by_name.get(arm) for arm in arms])
-    return short_names([section.result.block.parts for section in report.sections]), arms, grid
-
-
-def short_names(parts: Sequence[tuple[str, ...]]) -> list[str]:
-    """The blocks' names without what all of them share; the component stays."""
-    common = set.intersection(*map(set, parts)) if len(parts) > 1 else set()
-    return [", ".join([own[0], *(part for part in own[1:] if part not in common)]) for own in parts]
-
-
-def overview_table(report: Report) -> Table:
-    """The same as text."""
-    rows, columns, grid = upright(*overview(report))
-    cells = [[name, *(ranged(score, report.question) for score in row)] for name, row in zip(rows, grid, strict=True)]
-    return Table(f"{report.question.metric.tag}, {unit(report.question)}", ["", *columns], cells)
-
-
-def upright(
-    blocks: list[str], arms: list[str], grid: list[list[Interval | None]]
-) -> tuple[list[str], list[str], list[list[Interval | None]]]:
-    """Names of rows, names of columns, and the scores: blocks by arms, or many arms below each other by blocks.
-
-    Names beside rows can be read, and names above narrow columns cannot.
-    """
-    if len(arms) <= max(MOST_COLUMNS, len(blocks)):
-        return blocks, arms, grid
-    return arms, blocks, [list(column) for column in zip(*grid, strict=True)]

@@ -14,12 +14,12 @@ from experiments.compare.reading.run_record import RunRecord
 from experiments.terminal.console import shown
 from experiments.tracking.run_paths import RunPaths
 
-MOST_STEPS = 10**7  # more than a small model takes; a number beyond is a damaged one
+MOST_STEPS = 10**7  # a larger number is damaged
 
 
 @dataclass
 class RunCurves:
-    """By tag the steps and values (n,), float64, non-finite ones included; what was wrong with the file, in words."""
+    """By tag the steps and values (n,), float64, non-finite ones included; the faults of the file, in words."""
 
     curves: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class RunCurves:
 
 
 def read_curves(run: RunRecord) -> RunCurves:
-    """The curves of a run; damaged lines, steps out of order and missing steps are left out and said, never raised."""
+    """The curves of a run; damaged lines, steps out of order and missing steps are reported, never raised."""
     found = RunCurves()
     path = RunPaths(run.path).metrics
     rows = dict(_rows(path, found.problems))
@@ -77,7 +77,7 @@ def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, floa
 
 
 def _step(value: Any) -> int:
-    """Raises ValueError or OverflowError for what is no step."""
+    """Raises ValueError or OverflowError for a number that is not a step."""
     step = int(value)
     if not 0 <= step <= MOST_STEPS:
         raise ValueError(f"no run has a step {step}")
@@ -85,7 +85,7 @@ def _step(value: Any) -> int:
 
 
 def _check_steps(run: RunRecord, there: set[int], problems: list[str]) -> None:
-    """A finished run has logged every step that its configuration asks for; one that broke off, up to its last one."""
+    """A finished run has logged every step that its configuration asks for; an interrupted one, up to its last one."""
     if not there:
         problems.append("no logged step")
         return
@@ -100,7 +100,7 @@ def _check_steps(run: RunRecord, there: set[int], problems: list[str]) -> None:
 def expected_steps(config: Mapping[str, Any]) -> set[int]:
     """The steps that a run logs: the first, the last, and every multiple of `log_every` and `eval_every`.
 
-    None where the configuration is damaged.
+    Empty if the configuration is damaged.
     """
     try:
         last, *periods = (int(config[key]) for key in ("max_steps", "log_every", "eval_every"))

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from experiments.compare.reading.elsewhere import classes
+from experiments.compare.reading.run_files import (
+    Unreadable,
+    as_unreadable,
+    comparable,
+    read_config,
+    read_environment,
+    read_result,
+)
 from experiments.tracking.flat_config import flatten
-from experiments.tracking.run_errors import reason as cause
 from experiments.tracking.run_paths import RunPaths
-from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, is_alive, read_status
-from experiments.tracking.strict_json import DamagedFile, number, read_json
+from experiments.tracking.run_status import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    NOT_APPLICABLE,
+    RUNNING,
+    is_alive,
+    last_line,
+    read_status,
+)
+from experiments.tracking.strict_json import number
 
 GROUPS = ("component", "strategy", "model", "data", "optimizer")
 STACKS = ("stacked", "compiled")  # engines that train several runs as one model
@@ -27,17 +38,14 @@ _CONDITIONS = {"versions.torch", "threads", "device"}  # and the data's hashes, 
 CIRCUMSTANCES = ("git.commit", "versions.hardgrad", "versions.python", "versions.numpy", "platform", "cpu.model")
 
 
-class Unreadable(Exception):
-    """A folder that cannot take part; the message says why."""
-
-
 @dataclass(frozen=True)
 class RunRecord:
-    """A run: what was asked for (`options` by group, flat `config` without the seed) and what came out.
+    """A run: its configuration (`options` by group, flat `config` without the seed) and its result.
 
     `outcome` is done, diverged, crashed, unfinished or n/a, `reason` its words. `conditions` are what two runs must
     share to be a pair; `environment` is all of `env.json`, flat, with the CIRCUMSTANCES. `best` and `last` are
-    values by tag.
+    values by tag. `classes` are those of the data set, `target` its configured class. What the run does not record is
+    None.
     """
 
     path: Path
@@ -55,49 +63,48 @@ class RunRecord:
     last: Mapping[str, float]
     never_trained: tuple[str, ...]
     skipped_steps: int
-    target: str  # of the data set
+    target: str
+    classes: int | None
+    parameters: int | None
+    deciding_layers: tuple[str, ...] | None
 
     @property
     def shares_time(self) -> bool:
-        """Whether its seconds are those of a whole stack of runs, which trained at the same time."""
+        """Whether its seconds are those of a whole stack of runs, trained at the same time."""
         return self.conditions.get("engine") in STACKS
 
     @property
-    def classes(self) -> int | None:
-        """Of its data set: as configured, or as the data set's class has it; None for one that is not known here."""
-        configured = self.config.get("data.classes")
-        return configured if isinstance(configured, int) else classes(self.target)
-
-    @property
     def failed(self) -> bool:
-        """Whether it came to an end without a model that counts."""
+        """Whether the run ended without a model that counts."""
         return self.outcome in (DIVERGED, CRASHED)
 
 
 def read_run(folder: str | Path) -> RunRecord:
-    """The record of a run folder; raises Unreadable for anything else, whatever is in it."""
+    """The record of a run folder; raises Unreadable for any other folder."""
     paths = RunPaths(folder)
-    with _reading(paths.status):
+    with as_unreadable(paths.status):
         status = read_status(paths.path)
         if status is None:
             raise Unreadable(f"no {paths.status.name}")
-    with _reading(paths.config):
-        nested = _yaml(paths.config)
+    with as_unreadable(paths.config):
+        nested = read_config(paths)
         targets = {group: str(nested[group]["_target_"]) for group in GROUPS}
         options = {group: target.split(".")[-2] for group, target in targets.items()}
         flat = {
-            key: _value(value) for key, value in flatten(nested).items() if not key.rpartition(".")[2].startswith("_")
+            key: comparable(value)
+            for key, value in flatten(nested).items()
+            if not key.rpartition(".")[2].startswith("_")
         }
         seed = flat.pop("seed")
         if not isinstance(seed, int):
             raise Unreadable(f"{paths.config.name} has seed {seed!r}, not a whole number")
-    with _reading(paths.result):
-        result = _result(paths, str(status["status"]))
+    with as_unreadable(paths.result):
+        result = read_result(paths, str(status["status"]))
         last = _numbers(result.get("metrics", {}))
         never_trained = (*map(str, result.get("never_trained", ())), *map(str, result.get("zero_gradient", ())))
         skipped_steps = int(result.get("skipped_steps", 0))
-    with _reading(paths.env):
-        environment = _environment(paths)
+    with as_unreadable(paths.env):
+        environment = read_environment(paths)
     outcome, reason = _outcome(paths.path, status, last)
     return RunRecord(
         path=paths.path,
@@ -116,28 +123,15 @@ def read_run(folder: str | Path) -> RunRecord:
         never_trained=never_trained,
         skipped_steps=skipped_steps,
         target=targets["data"],
+        classes=_whole(result.get("classes", flat.get("data.classes"))),
+        parameters=_whole(result.get("parameters")),
+        deciding_layers=_names(result.get("deciding_layers")),
     )
-
-
-@contextmanager
-def _reading(file: Path) -> Iterator[None]:
-    """Raises Unreadable for whatever is wrong with a file of the run, which it names without its folder."""
-    try:
-        yield
-    except DamagedFile as error:
-        raise Unreadable(f"{file.name} {error.fault}") from None
-    except OSError as error:
-        raise Unreadable(f"{file.name} cannot be read ({cause(error)})") from None
-    except KeyError as error:
-        raise Unreadable(f"{file.name} lacks {error}") from None
-    except (ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-        raise Unreadable(f"{file.name} is damaged, or of another version: {str(error).partition(chr(10))[0]}") from None
 
 
 def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float]) -> tuple[str, str]:
     name = status["status"]
-    lines = [line for line in str(status.get("error") or "").strip().splitlines() if line.strip()]
-    said = lines[-1].strip() if lines else ""
+    said = last_line(status)
     if name == DONE:
         bad = [tag for tag in ("loss/train", "loss/val") if not math.isfinite(last.get(tag, 0.0))]
         return (DIVERGED, f"{bad[0]} is {last[bad[0]]} at the end") if bad else ("done", "")
@@ -146,31 +140,11 @@ def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float])
     if name == NOT_APPLICABLE:
         return "n/a", said
     running = name == RUNNING and is_alive(folder)
-    return UNFINISHED, "still running" if running else said if name == INTERRUPTED and said else "cut off"
-
-
-def _result(paths: RunPaths, status: str) -> dict[str, Any]:
-    if status != DONE:
-        return {}
-    if not paths.result.exists():
-        raise Unreadable(f"{paths.status.name} says DONE, but there is no {paths.result.name}")
-    result = read_json(paths.result)
-    if not isinstance(result, dict) or not isinstance(result.get("metrics"), dict):
-        raise Unreadable(f"{paths.result.name} is not the result of a run")
-    return result
-
-
-def _environment(paths: RunPaths) -> dict[str, Any]:
-    if not paths.env.exists():
-        return {}
-    content = read_json(paths.env)
-    if not isinstance(content, dict):
-        raise Unreadable(f"{paths.env.name} is not the environment of a run")
-    return {key: _value(value) for key, value in flatten(content).items() if key != "argv"}
+    return UNFINISHED, "still running" if running else said if name == INTERRUPTED and said else "interrupted"
 
 
 def _conditions(environment: Mapping[str, Any], config: Mapping[str, Any], engine: str, outcome: str) -> dict[str, Any]:
-    """What numbers depend on besides the configuration; and the engine, of which a run that failed knows nothing."""
+    """What numbers depend on besides the configuration; also the engine, which only a finished run records."""
     kept = {k: value for k, value in environment.items() if k in _CONDITIONS or k.startswith("data_hashes.")}
     kept.setdefault("device", config.get("device"))
     return {**kept, "engine": engine} if outcome == "done" else kept
@@ -183,33 +157,9 @@ def _numbers(values: Any) -> dict[str, float]:
     return {tag: value for tag, value in converted.items() if value is not None}
 
 
-def _value(value: Any) -> Any:
-    """A configured value that can be compared and hashed."""
-    return str(value) if isinstance(value, (list, tuple, dict)) else value
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
 
 
-def _yaml(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        raise Unreadable(f"no {path.name}")
-    yaml: Any = import_module("yaml")  # by name, as it has no type hints
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader())
-    except yaml.YAMLError as error:
-        raise Unreadable(f"{path.name} is not YAML: {str(error).splitlines()[0]}") from None
-    if not isinstance(content, dict):
-        raise Unreadable(f"{path.name} is not the configuration of a run")
-    return content
-
-
-@cache
-def _loader() -> Any:
-    """PyYAML's safe loader, in C where there is one; it takes 1e-05 for text, which YAML 1.2 and OmegaConf do not."""
-    yaml: Any = import_module("yaml")
-
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        pass
-
-    Loader.add_implicit_resolver(
-        "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+"), list("-+0123456789")
-    )
-    return Loader
+def _names(values: Any) -> tuple[str, ...] | None:
+    return tuple(map(str, values)) if isinstance(values, list) else None

@@ -11,14 +11,14 @@ import numpy as np
 from experiments.compare.reading.learning_curves import RunCurves
 from experiments.compare.statistics.intervals import LEVEL
 
-GAP = "gap/accuracy"  # soft less hard validation accuracy; made here, logged nowhere
+GAP = "gap/accuracy"  # soft minus hard validation accuracy; computed here, never logged
 
 
 @dataclass(frozen=True)
 class Band:
     """By step: the mean over the runs whose value is finite, the ends of its 95 % t interval, how many runs those are.
 
-    Where only one run has a value the ends are NaN. `of` is the number of runs.
+    If only one run has a value the ends are NaN. `of` is the number of runs.
     """
 
     steps: Any
@@ -57,6 +57,6 @@ def bands(runs: Sequence[RunCurves]) -> dict[str, Band]:
 
 
 def gap_curve(run: RunCurves) -> tuple[Any, Any]:
-    """Soft less hard validation accuracy at the steps that have both."""
+    """Soft minus hard validation accuracy at the steps that have both."""
     steps, soft, hard = np.intersect1d(run.steps("accuracy/val_soft"), run.steps("accuracy/val"), return_indices=True)
     return steps, run.values("accuracy/val_soft")[soft] - run.values("accuracy/val")[hard]

@@ -1,8 +1,8 @@
-"""Runs sorted into blocks, whose strategies are compared, and in a block into arms, settings and seeds.
+"""Runs sorted into blocks, whose strategies are compared; in a block into variants, trials and seeds.
 
 - A *block* shares component, model, data and every setting that was varied for its own sake (`component.bits=2,4`).
-- An *arm* of a block is a strategy, or one variant of it (`ste` with `strategy.carrier=identity`).
-- A *setting* of an arm is one choice of the tuned keys (learning rate, temperature); a trial is a setting.
+- A *variant* of a block is a strategy with one setting of its options (`ste` with `strategy.carrier=identity`).
+- A *trial* of a variant is one choice of the tuned keys (learning rate, temperature).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from experiments.config.settings import CONDUCT
 from experiments.plotting import rank
 
 TUNED = ("optimizer.lr", "strategy.temperature")
-# What says how, where and how often it is logged, but not what is trained.
+# Keys that say how, where and how often a run is logged, but not what is trained.
 INCIDENTAL = (*CONDUCT, "threads", "device", "log_every", "detect_anomaly")
 INCIDENTAL_DATA = ("data.root", "data.download")
 
@@ -26,7 +26,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass
-class Setting:
+class Trial:
     """One choice of the tuned keys, and its runs by seed."""
 
     values: dict[str, Any]
@@ -34,27 +34,27 @@ class Setting:
 
 
 @dataclass
-class Arm:
-    """A strategy, or a variant of one, in a block; `name` tells it from the block's others."""
+class Variant:
+    """A strategy with one setting of its options, in a block; `name` is unique in the block."""
 
     strategy: str
     name: str
-    settings: list[Setting]
+    trials: list[Trial]
 
     @property
     def runs(self) -> list[RunRecord]:
         """All its runs."""
-        return [run for setting in self.settings for run in setting.runs.values()]
+        return [run for trial in self.trials for run in trial.runs.values()]
 
 
 @dataclass
-class Block:
-    """Arms that differ in their strategy only; `absent` are strategies that do not exist for this component."""
+class RunBlock:
+    """Variants that differ in their strategy only; `absent` are strategies that do not exist for this component."""
 
     parts: tuple[str, ...]  # component, model, data, and the keys that were varied with their values
-    arms: list[Arm]
+    variants: list[Variant]
     absent: dict[str, str]
-    differing: dict[str, dict[str, Any]]  # key -> arm -> value, beside the strategy's own and the tuned keys
+    differing: dict[str, dict[str, Any]]  # key -> variant -> value, beside the strategy's own and the tuned keys
 
     @property
     def name(self) -> str:
@@ -67,11 +67,11 @@ class Block:
         return self.parts[0]
 
 
-def blocks(runs: Sequence[RunRecord], tuned: Sequence[str], notes: list[str]) -> list[Block]:
+def blocks(runs: Sequence[RunRecord], tuned: Sequence[str], notes: list[str]) -> list[RunBlock]:
     """The blocks, sorted by name; a run that repeats another one's setting and seed is left out and noted."""
     present = [run for run in runs if run.outcome != "n/a"]
     keys = _block_keys(present, tuned)
-    named = _grouped(present, lambda run: _parts(run, keys))
+    named = _group(present, lambda run: _parts(run, keys))
     found = [_block(parts, members, tuned, notes) for parts, members in sorted(named.items())]
     for run in runs:
         if run.outcome == "n/a":
@@ -81,11 +81,11 @@ def blocks(runs: Sequence[RunRecord], tuned: Sequence[str], notes: list[str]) ->
     return found
 
 
-def _strategies(block: Block) -> set[str]:
-    return {arm.strategy for arm in block.arms}
+def _strategies(block: RunBlock) -> set[str]:
+    return {variant.strategy for variant in block.variants}
 
 
-def _grouped(items: Iterable[RunRecord], key: Callable[[RunRecord], Key]) -> dict[Key, list[RunRecord]]:
+def _group(items: Iterable[RunRecord], key: Callable[[RunRecord], Key]) -> dict[Key, list[RunRecord]]:
     groups: dict[Key, list[RunRecord]] = defaultdict(list)
     for item in items:
         groups[key(item)].append(item)
@@ -97,8 +97,8 @@ def _block_keys(runs: list[RunRecord], tuned: Sequence[str]) -> list[str]:
     left_out = {*tuned, *INCIDENTAL, *INCIDENTAL_DATA}
     keys: dict[str, None] = {}
     options = ("component", "model", "data", "optimizer")
-    for members in _grouped(runs, lambda run: tuple(run.options[group] for group in options)).values():
-        by_strategy = _grouped(members, lambda run: run.options["strategy"]).values()
+    for members in _group(runs, lambda run: tuple(run.options[group] for group in options)).values():
+        by_strategy = _group(members, lambda run: run.options["strategy"]).values()
         for key in {key: None for run in members for key in run.config}:
             if key in left_out or key.startswith("strategy."):
                 continue
@@ -114,36 +114,36 @@ def _parts(run: RunRecord, keys: Sequence[str]) -> tuple[str, ...]:
     return (*parts, *(f"{key}={run.config[key]}" for key in keys if key in run.config))
 
 
-def _block(parts: tuple[str, ...], runs: list[RunRecord], tuned: Sequence[str], notes: list[str]) -> Block:
-    arms = []
-    by_strategy = _grouped(runs, lambda run: run.options["strategy"])
+def _block(parts: tuple[str, ...], runs: list[RunRecord], tuned: Sequence[str], notes: list[str]) -> RunBlock:
+    variants = []
+    by_strategy = _group(runs, lambda run: run.options["strategy"])
     for strategy, members in sorted(by_strategy.items(), key=lambda pair: rank(pair[0])):
-        varied = [key for key in _varied(members) if key.startswith("strategy.") and key not in tuned]
-        variants = _grouped(members, partial(_variant, varied))
-        for variant, own in sorted(variants.items()):
-            arms.append(Arm(strategy, f"{strategy} {variant}".strip(), _settings(own, tuned, notes)))
-    return Block(parts, arms, {}, _differing(arms, tuned))
+        varied = [key for key in _varied_keys(members) if key.startswith("strategy.") and key not in tuned]
+        by_options = _group(members, partial(_options, varied))
+        for options, own in sorted(by_options.items()):
+            variants.append(Variant(strategy, f"{strategy} {options}".strip(), _trials(own, tuned, notes)))
+    return RunBlock(parts, variants, {}, _differences(variants, tuned))
 
 
-def _variant(varied: Sequence[str], run: RunRecord) -> str:
+def _options(varied: Sequence[str], run: RunRecord) -> str:
     values = [f"{key.removeprefix('strategy.')}={run.config.get(key)}" for key in varied]
     return f"({', '.join(values)})" if values else ""
 
 
-def _varied(runs: Sequence[RunRecord]) -> list[str]:
+def _varied_keys(runs: Sequence[RunRecord]) -> list[str]:
     keys = {key: None for run in runs for key in run.config}
     return [key for key in keys if len({run.config.get(key) for run in runs}) > 1]
 
 
-def _settings(runs: list[RunRecord], tuned: Sequence[str], notes: list[str]) -> list[Setting]:
-    settings: dict[tuple[Any, ...], Setting] = {}
+def _trials(runs: list[RunRecord], tuned: Sequence[str], notes: list[str]) -> list[Trial]:
+    trials: dict[tuple[Any, ...], Trial] = {}
     for run in runs:
         values = {key: run.config[key] for key in tuned if run.config.get(key) is not None}
-        setting = settings.setdefault(tuple(values.items()), Setting(values))
-        if run.seed in setting.runs:
+        trial = trials.setdefault(tuple(values.items()), Trial(values))
+        if run.seed in trial.runs:
             notes.append(f"skipped {run.path}: seed {run.seed} of this setting is there already")
-        setting.runs.setdefault(run.seed, run)
-    return sorted(settings.values(), key=lambda setting: [_order(value) for value in setting.values.values()])
+        trial.runs.setdefault(run.seed, run)
+    return sorted(trials.values(), key=lambda trial: [_order(value) for value in trial.values.values()])
 
 
 def _order(value: Any) -> tuple[bool, float, str]:
@@ -151,10 +151,13 @@ def _order(value: Any) -> tuple[bool, float, str]:
     return (not number, float(value) if number else 0.0, str(value))
 
 
-def _differing(arms: list[Arm], tuned: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What the arms of a block do not have in common, but for the strategy's own and the tuned keys."""
-    runs = [run for arm in arms for run in arm.runs]
+def _differences(variants: list[Variant], tuned: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What the variants of a block do not have in common, but for the strategy's own and the tuned keys."""
+    runs = [run for variant in variants for run in variant.runs]
     left_out = {*tuned, *CONDUCT, *INCIDENTAL_DATA}
-    keys = [key for key in _varied(runs) if key not in left_out and not key.startswith("strategy.")]
-    values = {key: {arm.name: sorted({str(run.config.get(key)) for run in arm.runs}) for arm in arms} for key in keys}
-    return {key: {name: ", ".join(found) for name, found in by_arm.items()} for key, by_arm in values.items()}
+    keys = [key for key in _varied_keys(runs) if key not in left_out and not key.startswith("strategy.")]
+    values = {
+        key: {variant.name: sorted({str(run.config.get(key)) for run in variant.runs}) for variant in variants}
+        for key in keys
+    }
+    return {key: {name: ", ".join(found) for name, found in by_variant.items()} for key, by_variant in values.items()}

@@ -1,4 +1,4 @@
-"""Validation accuracy under one budget for all arms of a block: equal optimizer steps, equal wall-clock time."""
+"""Validation accuracy under one budget for all variants of a block: equal optimizer steps, equal wall-clock time."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass
 
 from experiments.compare.reading.learning_curves import RunCurves
 from experiments.compare.reading.run_record import RunRecord
-from experiments.compare.statistics.comparing import Result
-from experiments.compare.statistics.intervals import Interval, mean_interval
-from experiments.compare.statistics.scoring import VALIDATION, Metric
+from experiments.compare.statistics.intervals import ConfidenceInterval, mean_interval
+from experiments.compare.statistics.metric import VALIDATION, Metric
+from experiments.compare.statistics.results import Result
 
 
 @dataclass(frozen=True)
 class Budgets:
-    """What the arm that had least of it had: optimizer steps, and seconds as a mean over its finished runs."""
+    """The least that any variant had: optimizer steps, and seconds as a mean over its finished runs."""
 
     steps: int | None
     seconds: float | None
 
 
 @dataclass(frozen=True)
-class Budgeted:
-    """An arm's best hard validation accuracy within the budgets; None where no run was scored by then."""
+class BudgetScores:
+    """A variant's best hard validation accuracy within the budgets; None if no run was scored by then."""
 
-    at_steps: Interval | None
-    at_seconds: Interval | None
+    at_steps: ConfidenceInterval | None
+    at_seconds: ConfidenceInterval | None
 
 
 def budgets(result: Result) -> Budgets:
@@ -36,16 +36,16 @@ def budgets(result: Result) -> Budgets:
     return Budgets(min(steps, default=None), min(seconds, default=None))
 
 
-def budgeted(runs: Sequence[RunRecord], curves: Sequence[RunCurves], given: Budgets) -> Budgeted:
-    """An arm's scores; a run's time is taken to be spread evenly over its steps, start-up included.
+def budget_scores(runs: Sequence[RunRecord], curves: Sequence[RunCurves], given: Budgets) -> BudgetScores:
+    """A variant's scores; a run's time is assumed to be spread evenly over its steps, start-up included.
 
-    None at equal time where runs were trained in a stack, whose time is no run's own.
+    None at equal time for runs of a stack: its time cannot be attributed to a single run.
     """
     both = list(zip(runs, curves, strict=True))
-    steps = [_reached(run, curve, given.steps) for run, curve in both] if given.steps else []
+    steps = [_score_by(run, curve, given.steps) for run, curve in both] if given.steps else []
     seconds = 0.0 if any(run.shares_time for run in runs) else given.seconds
-    times = [_reached(run, curve, _step_at(run, seconds)) for run, curve in both] if seconds else []
-    return Budgeted(_interval(steps), _interval(times))
+    times = [_score_by(run, curve, _step_at(run, seconds)) for run, curve in both] if seconds else []
+    return BudgetScores(_interval(steps), _interval(times))
 
 
 def _step_at(run: RunRecord, seconds: float) -> int:
@@ -54,13 +54,13 @@ def _step_at(run: RunRecord, seconds: float) -> int:
     return int(run.config["max_steps"] * min(1.0, seconds / run.seconds))
 
 
-def _reached(run: RunRecord, curves: RunCurves, step: int) -> float | None:
+def _score_by(run: RunRecord, curves: RunCurves, step: int) -> float | None:
     if run.failed:
         return Metric(VALIDATION).guess(run)
     scored = curves.values(VALIDATION)[curves.steps(VALIDATION) <= step]
     return float(scored.max()) if run.outcome == "done" and len(scored) else None
 
 
-def _interval(scores: list[float | None]) -> Interval | None:
+def _interval(scores: list[float | None]) -> ConfidenceInterval | None:
     known = [score for score in scores if score is not None]
     return mean_interval(known) if known else None

@@ -16,10 +16,10 @@ SEED = 0  # of the bootstrap: the same runs give the same report
 
 
 @dataclass(frozen=True)
-class Interval:
+class ConfidenceInterval:
     """An estimate, the ends of its confidence interval, and the number of seeds behind it.
 
-    The ends are NaN where one seed leaves nothing to estimate the spread from.
+    The ends are NaN for one seed, which leaves nothing to estimate the spread from.
     """
 
     mean: float
@@ -33,7 +33,7 @@ class Interval:
         return (self.high - self.low) / 2
 
 
-def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> Interval:
+def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> ConfidenceInterval:
     """mean(x) with its interval; x (n,) one number a seed.
 
     `t`: mean ± t_{n-1} s / sqrt(n) (Student 1908), exact for normal data at every n.
@@ -42,46 +42,46 @@ def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> Interva
     """
     from scipy import stats
 
-    x = _checked(x)
+    x = _check(x)
     mean, n = float(x.mean()), len(x)
     if n == 1:
-        return Interval(mean, math.nan, math.nan, n)
+        return ConfidenceInterval(mean, math.nan, math.nan, n)
     if _constant(x):
-        return Interval(mean, mean, mean, n)
+        return ConfidenceInterval(mean, mean, mean, n)
     if method == "t":
         low, high = stats.t.interval(level, n - 1, mean, x.std(ddof=1) / math.sqrt(n))
     else:
         low, high = _bca((x,), lambda x, axis: x.mean(axis), level)
-    return Interval(mean, float(low), float(high), n)
+    return ConfidenceInterval(mean, float(low), float(high), n)
 
 
-def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", level: float = LEVEL) -> Interval:
+def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", level: float = LEVEL) -> ConfidenceInterval:
     """mean(a) - mean(b) with its interval; `paired`: a[i] and b[i] share a seed, and a - b is what varies.
 
-    Unpaired: Welch's t (1947), which lets the two spreads differ, or a bootstrap of both samples. A side whose values
-    are all one has no spread, and the other's degrees of freedom count.
+    Unpaired: Welch's t (1947), which lets the two spreads differ, or a bootstrap of both samples. A side of equal
+    values has no spread, and the other's degrees of freedom count.
     `n` is the number of pairs, or the smaller of the two numbers of seeds.
-    Raises ValueError for what `mean_interval` refuses, and for pairs of unequal length.
+    Raises ValueError as `mean_interval` does, and for pairs of unequal length.
     """
     from scipy import stats
 
-    a, b = _checked(a), _checked(b)
+    a, b = _check(a), _check(b)
     if paired:
         if len(a) != len(b):
             raise ValueError(f"paired samples have one length, got {len(a)} and {len(b)}")
         return mean_interval(a - b, method, level)
     mean, n = float(a.mean() - b.mean()), min(len(a), len(b))
     if n == 1:
-        return Interval(mean, math.nan, math.nan, n)
+        return ConfidenceInterval(mean, math.nan, math.nan, n)
     if _constant(a) and _constant(b):
-        return Interval(mean, mean, mean, n)
+        return ConfidenceInterval(mean, mean, mean, n)
     if method == "t":
         of_a, of_b = a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)  # variances of the means
         freedom = (of_a + of_b) ** 2 / (of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1))
         low, high = stats.t.interval(level, freedom, mean, math.sqrt(of_a + of_b))
     else:
         low, high = _bca((a, b), lambda a, b, axis: a.mean(axis) - b.mean(axis), level)
-    return Interval(mean, float(low), float(high), n)
+    return ConfidenceInterval(mean, float(low), float(high), n)
 
 
 def seeds_needed(
@@ -90,11 +90,11 @@ def seeds_needed(
     """The fewest seeds n for which t_{n-1} s / sqrt(n) <= half_width, were the observed spread s the true one.
 
     s is that of the paired differences; unpaired, s^2 = s_a^2 + s_b^2 with n seeds each and 2n - 2 degrees of freedom.
-    None where one seed leaves no spread to go by, or where `most` seeds are too few.
+    None for one seed, which has no spread, and if `most` seeds are too few.
     """
     from scipy import stats
 
-    a, b = _checked(a), _checked(b)
+    a, b = _check(a), _check(b)
     if min(len(a), len(b)) < 2:
         return None
     spread = (a - b).std(ddof=1) if paired else math.hypot(a.std(ddof=1), b.std(ddof=1))
@@ -105,7 +105,7 @@ def seeds_needed(
 
 
 def _constant(x: Any) -> bool:
-    """Whether the numbers differ by no more than the rounding of their own subtraction."""
+    """Whether the numbers differ by rounding only."""
     return bool(np.ptp(x) <= 1e-12 * np.abs(x).max())
 
 
@@ -117,7 +117,7 @@ def _bca(samples: tuple[Any, ...], statistic: Any, level: float) -> Any:
     return stats.bootstrap(samples, statistic, vectorized=True, **settings).confidence_interval
 
 
-def _checked(x: Any) -> Any:
+def _check(x: Any) -> Any:
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 1 or not len(x):
         raise ValueError(f"an interval needs one number a seed, got shape {x.shape}")

@@ -1,24 +1,25 @@
-"""What a reader must know of a block before believing its numbers, in sentences that stand for themselves."""
+"""What a reader must know about a block before believing its numbers, in sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from experiments.compare.statistics.blocks import Block
-from experiments.compare.statistics.choosing import Choice, Seeds
+from experiments.compare.statistics.blocks import RunBlock
 from experiments.compare.statistics.permutation import seeds_to_reach
-
-if TYPE_CHECKING:
-    from experiments.compare.statistics.comparing import Difference
+from experiments.compare.statistics.results import Difference
+from experiments.compare.statistics.tuning import Seeds, TrialChoice
 
 ALPHA = 0.05
 
 
 def notes(
-    block: Block, seeds: Seeds, choices: Sequence[Choice], differences: Sequence[Difference], baseline: str | None
+    block: RunBlock,
+    seeds: Seeds,
+    choices: Sequence[TrialChoice],
+    differences: Sequence[Difference],
+    baseline: str | None,
 ) -> list[str]:
-    """The sentences; `baseline` is the one that was asked for, None where the best was."""
+    """The sentences; `baseline` is the one asked for, None for the best."""
     return [
         *_tuning(seeds, choices),
         *_runs(choices),
@@ -29,10 +30,10 @@ def notes(
     ]
 
 
-def _tuning(seeds: Seeds, choices: Sequence[Choice]) -> Iterator[str]:
+def _tuning(seeds: Seeds, choices: Sequence[TrialChoice]) -> Iterator[str]:
     if len({choice.trials for choice in choices}) > 1:
-        counts = ", ".join(f"{choice.arm.name} {choice.trials}" for choice in choices)
-        known = [(choice.arm.name, choice.expected) for choice in choices if choice.expected is not None]
+        counts = ", ".join(f"{choice.variant.name} {choice.trials}" for choice in choices)
+        known = [(choice.variant.name, choice.expected) for choice in choices if choice.expected is not None]
         equal = ", ".join(f"{name} {100 * expected:.1f} %" for name, expected in known)
         said = (
             f"; the best of {choices[0].equal_trials} has on average the validation accuracy: {equal}" if known else ""
@@ -42,28 +43,28 @@ def _tuning(seeds: Seeds, choices: Sequence[Choice]) -> Iterator[str]:
         yield f"tuned settings: {seeds.why}"
     for choice in choices:
         for key in choice.edges:
-            yield f"{choice.arm.name}: best {key} = {choice.setting.values[key]} lies at the EDGE of the values tried"
+            yield f"{choice.variant.name}: best {key} = {choice.trial.values[key]} lies at the EDGE of the values tried"
 
 
-def _runs(choices: Sequence[Choice]) -> Iterator[str]:
+def _runs(choices: Sequence[TrialChoice]) -> Iterator[str]:
     for choice in choices:
         if not choice.runs:
-            yield f"{choice.arm.name}: its chosen setting has no run on the reported seeds"
+            yield f"{choice.variant.name}: its chosen setting has no run on the reported seeds"
         if any(run.failed and run.classes is None for run in choice.runs):
-            yield f"{choice.arm.name}: a FAILED run is left out, the classes of its data set are not known here"
-    stacked = ", ".join(choice.arm.name for choice in choices if any(run.shares_time for run in choice.runs))
+            yield f"{choice.variant.name}: a FAILED run is left out, the classes of its data set are not known here"
+    stacked = ", ".join(choice.variant.name for choice in choices if any(run.shares_time for run in choice.runs))
     if stacked:
-        yield f"no wall-clock time for {stacked}: runs of a stack train together, and its seconds are no run's own"
+        yield f"no wall-clock time for {stacked}: a stack's time cannot be attributed to a single run"
 
 
-def _settings(block: Block, choices: Sequence[Choice]) -> Iterator[str]:
-    rates = {choice.arm.name: choice.setting.values.get("optimizer.lr") for choice in choices}
+def _settings(block: RunBlock, choices: Sequence[TrialChoice]) -> Iterator[str]:
+    rates = {choice.variant.name: choice.trial.values.get("optimizer.lr") for choice in choices}
     if len(choices) > 1 and all(choice.trials == 1 for choice in choices):
         if len(set(rates.values())) > 1:
             named = ", ".join(f"{name} {rate}" for name, rate in rates.items())
             yield f"learning rates differ and were not chosen here: {named}"
         else:
-            yield "one learning rate for all, nobody's own; sweep optimizer.lr to choose each its best"
+            yield "every strategy used the same learning rate; sweep optimizer.lr to tune each separately"
     for key, values in block.differing.items():
         yield f"{key} is not the same everywhere: " + "; ".join(f"{name} {value}" for name, value in values.items())
 
@@ -71,7 +72,7 @@ def _settings(block: Block, choices: Sequence[Choice]) -> Iterator[str]:
 def _baseline(differences: Sequence[Difference], asked: str | None) -> Iterator[str]:
     used = differences[0].baseline if differences else asked
     if asked and used and asked not in (used, used.partition(" ")[0]):
-        yield f"there is no {asked} here to hold the others against; the baseline is {used}"
+        yield f"there is no {asked} here to compare with; the baseline is {used}"
 
 
 def _pairs(differences: Sequence[Difference]) -> Iterator[str]:
@@ -83,7 +84,7 @@ def _pairs(differences: Sequence[Difference]) -> Iterator[str]:
         for sentence in found.circumstances:
             beside.setdefault(sentence, []).append(found.name)
     for sentence, names in beside.items():
-        yield f"{sentence}, paired all the same: {', '.join(names)} with {differences[0].baseline}"
+        yield f"{sentence}, still paired: {', '.join(names)} with {differences[0].baseline}"
 
 
 def _out_of_reach(differences: Sequence[Difference]) -> Iterator[str]:

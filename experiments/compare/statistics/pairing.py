@@ -1,4 +1,4 @@
-"""Whether the runs of two arms are pairs: the same seeds, with the same data, engine, device, torch and threads."""
+"""Whether the runs of two variants are pairs: the same seeds, with the same data, engine, device, torch and threads."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.compare.reading.run_record import CIRCUMSTANCES, RunRecord
-from experiments.compare.statistics.scoring import Metric
+from experiments.compare.statistics.metric import Metric
 
 _SHOWN = 6  # seeds or conditions that are named
 
 
 @dataclass(frozen=True)
-class Samples:
-    """The scores of two arms, in the order of their seeds; `unpaired_because` is empty for pairs.
+class ScorePairs:
+    """The scores of two variants, in the order of their seeds; `unpaired_because` is empty for pairs.
 
-    `circumstances` are what else differs within pairs and may move a number: code, versions, machine.
+    `circumstances` are other differences within pairs that may move a number: code, versions, machine.
     """
 
     a: list[float]
@@ -26,24 +26,24 @@ class Samples:
 
     @property
     def paired(self) -> bool:
-        """Whether a[i] and b[i] share a seed and everything else that they must."""
+        """Whether a[i] and b[i] share a seed and all conditions."""
         return not self.unpaired_because
 
 
-def samples(a: Sequence[RunRecord], b: Sequence[RunRecord], metric: Metric) -> Samples:
-    """The scores of the runs that have one, and why they are no pairs if they are not."""
+def samples(a: Sequence[RunRecord], b: Sequence[RunRecord], metric: Metric) -> ScorePairs:
+    """The scores of the runs that have one, and if they are not pairs why."""
     first, second = ({run.seed: run for run in runs if metric.of(run) is not None} for runs in (a, b))
     scores = [[metric.of(runs[seed]) or 0.0 for seed in sorted(runs)] for runs in (first, second)]
-    missing = _missing(set(first), set(second))
+    missing = _missing_seeds(set(first), set(second))
     if missing:
-        return Samples(scores[0], scores[1], missing, [])
+        return ScorePairs(scores[0], scores[1], missing, [])
     pairs = [(run, second[seed]) for seed, run in first.items()]
-    why = _differing((mine.seed, mine.conditions, theirs.conditions) for mine, theirs in pairs)
-    beside = _differing((mine.seed, _circumstances(mine), _circumstances(theirs)) for mine, theirs in pairs)
-    return Samples(scores[0], scores[1], "; ".join(why), beside)
+    why = _differences((mine.seed, mine.conditions, theirs.conditions) for mine, theirs in pairs)
+    beside = _differences((mine.seed, _circumstances(mine), _circumstances(theirs)) for mine, theirs in pairs)
+    return ScorePairs(scores[0], scores[1], "; ".join(why), beside)
 
 
-def _missing(first: set[int], second: set[int]) -> str:
+def _missing_seeds(first: set[int], second: set[int]) -> str:
     odd = sorted(first ^ second)
     if not odd:
         return ""
@@ -51,8 +51,8 @@ def _missing(first: set[int], second: set[int]) -> str:
     return f"seed {named} is on one side only" if len(odd) == 1 else f"seeds {named} are on one side only"
 
 
-def _differing(pairs: Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]) -> list[str]:
-    """What both runs of a pair know and what differs in any pair, with the first seed for which it does."""
+def _differences(pairs: Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]) -> list[str]:
+    """The keys that both runs of a pair record and that differ in any pair, with the first seed for which they do."""
     differ: dict[str, str] = {}
     for seed, first, second in pairs:
         for key in first.keys() & second.keys():

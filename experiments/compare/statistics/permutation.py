@@ -1,4 +1,4 @@
-"""Permutation tests of a difference of means, with the smallest p that they can reach at all."""
+"""PermutationTest tests of a difference of means, with the smallest p that they can reach at all."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Permutation:
+class PermutationTest:
     """A two-sided p value, and the smallest one that this number of seeds can give."""
 
     p: float
     smallest: float
 
 
-def permutation_test(a: Any, b: Any, paired: bool) -> Permutation:
+def permutation_test(a: Any, b: Any, paired: bool) -> PermutationTest:
     """P(difference of means at least as far out), twice that of the nearer side, over all relabellings.
 
     Paired: each a[i] - b[i] keeps or changes its sign (Fisher 1935, section 21), 2^n ways.
@@ -32,7 +32,7 @@ def permutation_test(a: Any, b: Any, paired: bool) -> Permutation:
     from scipy import stats
 
     if min(len(a), len(b)) < 2:
-        return Permutation(1.0, 1.0)
+        return PermutationTest(1.0, 1.0)
 
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     count = ENUMERATED if _ways(len(a), len(b), paired) <= ENUMERATED else DRAWN
@@ -42,13 +42,13 @@ def permutation_test(a: Any, b: Any, paired: bool) -> Permutation:
         found = stats.permutation_test((a - b,), _mean, permutation_type="samples", **settings)
     else:
         found = stats.permutation_test((a, b), _difference, permutation_type="independent", **settings)
-    return Permutation(float(found.pvalue), smallest_p(len(a), len(b), paired))
+    return PermutationTest(float(found.pvalue), smallest_p(len(a), len(b), paired))
 
 
 def smallest_p(n_a: int, n_b: int, paired: bool) -> float:
     """2 over the number of relabellings: 2 / 2^n for pairs, so that 5 seeds cannot reach 0.05.
 
-    Where they are drawn, the observed labels count as one more of them.
+    If they are drawn, the observed labels count as one more of them.
     """
     ways = _ways(n_a, n_b, paired)
     return min(1.0, 2 / (ways if ways <= ENUMERATED else DRAWN + 1))

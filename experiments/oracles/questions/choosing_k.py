@@ -7,10 +7,10 @@ from typing import Any
 
 from experiments.oracles import selection
 from experiments.oracles.answer import Answer, Check, Table
+from experiments.oracles.contender_scores import score_contender
 from experiments.oracles.contenders import contenders
+from experiments.oracles.score_text import cells
 from experiments.oracles.sparse_recovery import METHODS, Problems, blurred, gaussian, recovered
-from experiments.oracles.table import scored
-from experiments.oracles.words import cells
 from experiments.plotting import COLOURS, MARKERS, style
 
 STEPS = 300
@@ -36,7 +36,7 @@ def answer() -> Answer:
         for matrix, by_k in found.items()
     }
     setting = selection.settings()[-1]
-    rows = sorted((scored(c, setting) for c in contenders(setting)), key=lambda row: row.score.bias)
+    rows = sorted((score_contender(c, setting) for c in contenders(setting)), key=lambda row: row.score.bias)
     strategies = Table(
         f"{setting.name}, exact gradient by enumeration of Plackett and Luce's law, {setting.draws} samples, least"
         " bias first.",

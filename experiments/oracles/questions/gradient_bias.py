@@ -8,12 +8,12 @@ import torch
 
 from experiments.oracles import binary_network, deep_binary, figures
 from experiments.oracles.answer import Answer, Check, Table
+from experiments.oracles.contender_scores import ContenderScore, score_contender
 from experiments.oracles.contenders import Contender, contenders
 from experiments.oracles.sampling import sample
+from experiments.oracles.score_text import cells
 from experiments.oracles.scores import score
 from experiments.oracles.setting import Setting, gradient, normal
-from experiments.oracles.table import Row, scored
-from experiments.oracles.words import cells
 from surrogates.ops.heaviside import Heaviside
 from surrogates.strategies.gumbel import Gumbel
 from surrogates.strategies.reinmax import ReinMax
@@ -46,7 +46,7 @@ def answer() -> Answer:
     )
 
 
-def _checks(rows: dict[str, Row], cosines: dict[float, list[tuple[float, float]]]) -> list[Check]:
+def _checks(rows: dict[str, ContenderScore], cosines: dict[float, list[tuple[float, float]]]) -> list[Check]:
     loo, st, reinmax = (rows[name].score for name in ("score_function", "sampled logistic", "reinmax"))
     bias = "not resolved" if not loo.resolved else f"{loo.bias:.3g}"
     ends = {spread: (row[0][0], row[-1][0]) for spread, row in cosines.items()}
@@ -71,11 +71,11 @@ def _checks(rows: dict[str, Row], cosines: dict[float, list[tuple[float, float]]
     ]
 
 
-def _rows(setting: Setting, draws: int) -> list[Row]:
-    return [scored(c, setting, draws) for c in contenders(setting) if c.name in figures.SHOWN]
+def _rows(setting: Setting, draws: int) -> list[ContenderScore]:
+    return [score_contender(c, setting, draws) for c in contenders(setting) if c.name in figures.SHOWN]
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: ContenderScore) -> tuple[str, ...]:
     every = cells(row)
     return (figures.SHOWN[row.contender], every[1], every[2], every[3], every[5], every[4], every[7])
 

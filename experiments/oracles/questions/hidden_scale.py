@@ -14,7 +14,7 @@ from experiments.oracles import deep_binary, figures
 from experiments.oracles.answer import Answer, Check, Table
 from experiments.oracles.contenders import Contender, contenders
 from experiments.oracles.sampling import sample
-from experiments.oracles.scores import Score, score
+from experiments.oracles.scores import GradientScore, score
 from experiments.oracles.setting import Setting, gradient
 from experiments.plotting import COLOURS, style
 
@@ -45,7 +45,7 @@ def answer() -> Answer:
     return Answer(_checks(scores, got), [Table(title, head, rows)], figure=_figure(curves))
 
 
-def _checks(scores: dict[str, Score], got: dict[tuple[str, str], list[float]]) -> list[Check]:
+def _checks(scores: dict[str, GradientScore], got: dict[tuple[str, str], list[float]]) -> list[Check]:
     right = [name for name, one in scores.items() if (one.cosine or 0) > TRUE_DIRECTION]
     early = {by: [got[by, name][0] for name in right] for by in OPTIMIZERS}
     short = [name for name in right if (scores[name].scale or 0) > 1]
@@ -90,7 +90,7 @@ def _share(curve: Tensor, exact: Tensor, step: int) -> float:
     return float((curve[0] - curve[step]) / (exact[0] - exact[step]))
 
 
-def _row(name: str, found: Score, shares: list[float]) -> tuple[str, ...]:
+def _row(name: str, found: GradientScore, shares: list[float]) -> tuple[str, ...]:
     return name, f"{found.cosine:.3f}", f"{found.scale:.3g}", *(f"{share:.2f}" for share in shares)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from experiments.oracles import categorical, toy
 from experiments.oracles.answer import Answer, Check, Table
-from experiments.oracles.published import CATEGORICAL, DRAWS, SAMPLED, TAU, TRACES, met, within
+from experiments.oracles.published import CATEGORICAL, DRAWS, SAMPLED, TAU, TRACES, agrees, is_repetition
 from experiments.plotting import COLOURS, style
 from surrogates.core import Strategy
 from surrogates.strategies.gumbel_rao import GumbelRao
@@ -30,9 +30,9 @@ def answer() -> Answer:
         for (dim, seed), row in CATEGORICAL.items()
         for name, published in zip(COLUMNS, row, strict=True)
     }
-    hits = sum(met(a, b) for key, row in pairs.items() for a, b in zip(measured[key], row, strict=True))
+    hits = sum(agrees(a, b) for key, row in pairs.items() for a, b in zip(measured[key], row, strict=True))
     repeated = {key: _repeated(*key) for key in SAMPLED}
-    near = sum(within(a, b) for key, row in SAMPLED.items() for a, b in zip(repeated[key].T, row, strict=True))
+    near = sum(is_repetition(a, b) for key, row in SAMPLED.items() for a, b in zip(repeated[key].T, row, strict=True))
     traces = {name: toy.trace(strategy) for name, strategy in ARMS.items()}
     off = max(float((traces[name][[0, -1]] - torch.tensor(TRACES[name])).abs().max()) for name in ARMS)
     checks = [

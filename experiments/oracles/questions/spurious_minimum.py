@@ -95,10 +95,6 @@ def _from_random_starts(p: Problem) -> tuple[dict[str, float], dict[str, float]]
     return reached, rising
 
 
-def _run(losses: Tensor, lengths: Tensor) -> tuple[str, str, str]:
-    return f"{losses.max():.4f}", f"{losses[-1]:.4f}", f"{lengths.min():.2g}"
-
-
 def _shown(whole: Tensor) -> tuple[str, str]:
     return f"{whole[:, 0].mean():.3f}", f"{whole[:, 1].median():.3g}"
 

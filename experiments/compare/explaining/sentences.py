@@ -1,8 +1,8 @@
-"""What the diagnostics of an arm's runs show, in sentences. The thresholds stand here and in docs/compare.md."""
+"""What the diagnostics of a variant's runs show, in sentences; docs/compare.md lists the thresholds too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from statistics import fmean, median
 
 from experiments.compare.explaining.symptoms import Symptoms
@@ -11,10 +11,10 @@ DEAD, SATURATED, PEAK, GROWTH, GAP, FLIPS = 0.5, 0.5, 100.0, 10.0, 0.02, 0.05
 _NAMED = 4  # names that are written out
 
 
-def words(runs: Sequence[Symptoms], deciding: set[str] | None) -> list[str]:
+def sentences(runs: Sequence[Symptoms], deciding: Collection[str] | None) -> list[str]:
     """One sentence a finding, the gravest first; a single one if nothing stands out. Means are over the runs.
 
-    `deciding` are the layers whose outputs move in jumps only, None where that is not known.
+    `deciding` are the layers whose outputs move in jumps only, None if the runs do not record them.
     """
     if not runs:
         return ["no reported run"]
@@ -48,21 +48,16 @@ def _norms(runs: Sequence[Symptoms]) -> Iterator[str]:
         yield f"the gradient norm grew {median(growths):.3g}-fold from the start to the end of training"
 
 
-def flipping(runs: Sequence[Symptoms]) -> dict[str, float]:
-    """The layers of whose outputs many changed between the last two evaluations, decisions or not, and how many."""
-    return _layers(runs, lambda run: run.flips, lambda share: share > FLIPS)
-
-
-def _decisions(runs: Sequence[Symptoms], deciding: set[str] | None) -> Iterator[str]:
+def _decisions(runs: Sequence[Symptoms], deciding: Collection[str] | None) -> Iterator[str]:
     gaps = [run.gap for run in runs if run.gap is not None]
     if gaps and abs(fmean(gaps)) > GAP:
         yield f"soft-to-hard gap at the end: {100 * fmean(gaps):+.1f} points of validation accuracy (soft - hard)"
-    moved = flipping(runs)
+    moved = _layers(runs, lambda run: run.flips, lambda share: share > FLIPS)
     flips = {layer: share for layer, share in moved.items() if deciding is not None and layer in deciding}
     if flips:
         yield f"decisions still change: {_shares(flips)} of the hard outputs flipped between the last two evaluations"
     if moved and deciding is None:
-        unknown = "whether they are decisions is not known, this program cannot make the model of these runs"
+        unknown = "whether they are decisions is not known, these runs do not record it"
         yield f"outputs still change: {_shares(moved)} between the last two evaluations; {unknown}"
 
 
@@ -77,12 +72,12 @@ def _numbers(runs: Sequence[Symptoms]) -> Iterator[str]:
 
 
 def _layers(
-    runs: Sequence[Symptoms], get: Callable[[Symptoms], dict[str, float]], tells: Callable[[float], bool]
+    runs: Sequence[Symptoms], get: Callable[[Symptoms], dict[str, float]], notable: Callable[[float], bool]
 ) -> dict[str, float]:
-    """The layers whose mean over the runs tells something."""
+    """The layers whose mean over the runs is notable."""
     layers = dict.fromkeys(layer for run in runs for layer in get(run))
     means = {layer: fmean(get(run)[layer] for run in runs if layer in get(run)) for layer in layers}
-    return {layer: mean for layer, mean in means.items() if tells(mean)}
+    return {layer: mean for layer, mean in means.items() if notable(mean)}
 
 
 def _shares(layers: dict[str, float]) -> str:

@@ -1,4 +1,4 @@
-"""What a run counts for: its score, or that of a guess if it diverged or crashed."""
+"""A run's score, or that of a guess if it diverged or crashed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Metric:
         return 1 if self.kind == "accuracy" else -1
 
     def of(self, run: RunRecord) -> float | None:
-        """The run's score; a failed one's is a guess's; None for one that is not over or lacks the tag."""
+        """The run's score; a failed one's is a guess's; None for an unfinished one and for one without the tag."""
         if run.failed:
             return self.guess(run)
         if run.outcome != "done":
@@ -47,7 +47,7 @@ class Metric:
         return (run.best if self.at == "best" else run.last).get(self.tag)
 
     def guess(self, run: RunRecord) -> float | None:
-        """Of K classes: accuracy 1/K, cross-entropy ln K; None where K is not known."""
+        """Of K classes: accuracy 1/K, cross-entropy ln K; None if K is not known."""
         count = run.classes
         if count is None:
             return None

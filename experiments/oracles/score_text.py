@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from experiments.oracles.contender_scores import ContenderScore
 from experiments.oracles.setting import Setting
-from experiments.oracles.table import Row
 
 HEAD = (
     "strategy", "bias", "deviation", "cosine of the mean", "mean cosine", "best scale", "residual", "descent",
@@ -22,7 +22,7 @@ once, divided by their number: it compares strategies within a setting.
 """
 
 
-def markdown(setting: Setting, rows: Sequence[Row]) -> str:
+def markdown(setting: Setting, rows: Sequence[ContenderScore]) -> str:
     """One setting's section."""
     head = ["| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
     lines = ["| " + " | ".join(cells(row)) + " |" for row in rows]
@@ -30,7 +30,7 @@ def markdown(setting: Setting, rows: Sequence[Row]) -> str:
     return "\n".join([f"## {setting.name}", "", f"Law: {setting.law}. {count} samples.", "", *head, *lines, ""])
 
 
-def terminal(setting: Setting, rows: Sequence[Row]) -> str:
+def terminal(setting: Setting, rows: Sequence[ContenderScore]) -> str:
     """One setting in 80 columns."""
     title = f"{setting.name} ({setting.law})"
     lines = [title, f"  {'strategy':35s}{'bias':>13s}{'std':>7s}{'cos':>7s}{'cos 1':>7s}{'scale':>8s}"]
@@ -44,7 +44,7 @@ def terminal(setting: Setting, rows: Sequence[Row]) -> str:
     return "\n".join([*lines, ""])
 
 
-def cells(row: Row) -> list[str]:
+def cells(row: ContenderScore) -> list[str]:
     """The row under `HEAD`."""
     s = row.score
     error = s.error if s.error > 1e-12 else 0.0

@@ -1,4 +1,4 @@
-"""The table: every contender in every setting, found by walking."""
+"""Every contender in every setting, scored."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 import experiments.oracles
 from experiments.oracles.contenders import Contender, contenders
 from experiments.oracles.sampling import sample
-from experiments.oracles.scores import Score, score
+from experiments.oracles.scores import GradientScore, score
 from experiments.oracles.setting import Setting
 
 
 @dataclass(frozen=True)
-class Row:
+class ContenderScore:
     """A contender's score in a setting, and its cost a draw."""
 
     setting: str
     contender: str
-    score: Score
+    score: GradientScore
     microseconds: float
     saved_bytes: float
 
@@ -43,15 +43,15 @@ def all_settings() -> list[Setting]:
     return found
 
 
-def rows(setting: Setting, draws: int | None = None) -> Iterator[Row]:
+def score_all(setting: Setting, draws: int | None = None) -> Iterator[ContenderScore]:
     """Every contender that applies, scored."""
     for contender in contenders(setting):
-        yield scored(contender, setting, draws)
+        yield score_contender(contender, setting, draws)
 
 
-def scored(contender: Contender, setting: Setting, draws: int | None = None) -> Row:
+def score_contender(contender: Contender, setting: Setting, draws: int | None = None) -> ContenderScore:
     """One contender's row."""
     got = sample(contender, setting, draws=draws)
     count = len(got.gradients)
     result = score(got.gradients, setting.truth)
-    return Row(setting.name, contender.name, result, 1e6 * got.seconds / count, got.saved_bytes / count)
+    return ContenderScore(setting.name, contender.name, result, 1e6 * got.seconds / count, got.saved_bytes / count)

@@ -1,43 +1,46 @@
-"""The report for a terminal, 80 columns wide, plain where it is not one."""
+"""The report as plain text of 80 columns."""
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import quote
 
 from rich.cells import cell_len, set_cell_size
 
 from experiments.compare.forms import tables
-from experiments.compare.forms.tables import Table
+from experiments.compare.forms.tables import TextTable
 from experiments.compare.reading.run_record import RunRecord
-from experiments.compare.report import Report, Section
+from experiments.compare.report import ComparisonReport, Section
 
 WIDTH = 80
 _LISTED = 20  # runs or notes that are written out
 _NUMBER = re.compile(r"[-+.<\d]+( \[.*\])?")
 
 
-def render(report: Report) -> str:
+def render(report: ComparisonReport) -> str:
     """The report as lines of at most 80 columns, but for words that are longer."""
     lines = [counts(report)]
     for section in report.sections:
         lines += ["", *_section(section, report)]
     if report.failed:
-        lines += ["", "runs that did not finish well:", *_listed(_failures(report.failed))]
+        lines += ["", "runs that did not finish well:", *_list(_failures(report.failed))]
     if report.notes:
-        lines += ["", "left out or odd:", *_listed(report.notes)]
+        lines += ["", "left out or odd:", *_list(report.notes)]
     return "\n".join(printable(line) for line in lines)
 
 
-def counts(report: Report) -> str:
+def counts(report: ComparisonReport) -> str:
     """How many runs there are, by how they ended."""
     found = Counter(run.outcome for run in report.runs)
     return f"{len(report.runs)} runs: " + ", ".join(f"{count} {name}" for name, count in sorted(found.items()))
 
 
-def _section(section: Section, report: Report) -> Iterator[str]:
+def _section(section: Section, report: ComparisonReport) -> Iterator[str]:
     yield section.name
     yield "=" * min(WIDTH, cell_len(section.name))
     for table in tables.of(section, report.question):
@@ -51,8 +54,8 @@ def _section(section: Section, report: Report) -> Iterator[str]:
         yield from _item(f"NOTE {note}")
 
 
-def draw(table: Table, width: int = WIDTH) -> list[str]:
-    """Aligned columns, separated by two spaces; the widest give way, their cells broken into lines."""
+def draw(table: TextTable, width: int = WIDTH) -> list[str]:
+    """Aligned columns, separated by two spaces; the widest shrink, their cells broken into lines."""
     rows = [[printable(cell) for cell in row] for row in (table.header, *table.rows)]
     widths = _widths(rows, width)
     lines = []
@@ -67,18 +70,18 @@ def draw(table: Table, width: int = WIDTH) -> list[str]:
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The columns' natural widths; until all fit, the widest gives way, words before numbers with their intervals."""
+    """The columns' natural widths; until all fit, the widest shrinks, words before numbers with their intervals."""
     columns = range(len(rows[0]))
     widths = [max(cell_len(row[column]) for row in rows) for column in columns]
-    needed = [max(_unbroken(row[column]) for row in rows) for column in columns]
+    needed = [max(_least_width(row[column]) for row in rows) for column in columns]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > 6:
         roomy = [column for column in columns if widths[column] > needed[column]]
         widths[max(roomy or columns, key=widths.__getitem__)] -= 1
     return widths
 
 
-def _unbroken(cell: str) -> int:
-    """The width that a cell can do with: a number's own, otherwise that of the longest word."""
+def _least_width(cell: str) -> int:
+    """The least width of a cell: a number's own, otherwise that of the longest word."""
     return cell_len(cell) if _NUMBER.fullmatch(cell) else max(map(cell_len, cell.split()), default=0)
 
 
@@ -86,7 +89,7 @@ def _height(row: Sequence[str], widths: Sequence[int]) -> int:
     return max(len(textwrap.wrap(cell, w)) for cell, w in zip(row, widths, strict=True))
 
 
-def _listed(sentences: Sequence[str]) -> list[str]:
+def _list(sentences: Sequence[str]) -> list[str]:
     lines = [line for sentence in sentences[:_LISTED] for line in _item(sentence)]
     if len(sentences) > _LISTED:
         lines.append(f"- and {len(sentences) - _LISTED} more; the files that --out writes have all of them")
@@ -113,6 +116,11 @@ def _failures(runs: Sequence[RunRecord]) -> list[str]:
     ]
 
 
+def relative(path: Path, folder: Path) -> str:
+    """The URL of a run folder, relative to `folder`."""
+    return quote(os.fsencode(os.path.relpath(path, folder.absolute()))) + "/"
+
+
 def printable(text: str) -> str:
-    """Text without what would move a terminal's cursor or change its colours."""
+    """Text without the characters that move a terminal's cursor or change its colours."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)

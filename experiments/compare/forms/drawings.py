@@ -1,4 +1,4 @@
-"""Panels put into files: as figures of a kind for papers, SVG and PNG, and one by one for the page."""
+"""Panels as files: one figure a kind for papers, SVG and PNG, and one by one for the page; and the heat map."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from experiments.compare.forms import tables
+from experiments.compare.forms.overview import MOST_COLUMNS, overview, upright
 from experiments.compare.forms.panels import Panel, panels
-from experiments.compare.forms.terminal import printable
-from experiments.compare.report import Section
-from experiments.compare.statistics.comparing import Question
+from experiments.compare.forms.plain_text import printable
+from experiments.compare.report import ComparisonReport, Section
+from experiments.compare.statistics.results import Question
 from experiments.plotting import looks, style
 
 KINDS = ("curves", "layers", "sensitivity", "differences")
-# Inches, set by hand: matplotlib's own layout draws everything twice, which is most of a report's time.
+# Inches, set by hand: with matplotlib's own layout drawing takes 1.8 times as long.
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 3.6, 2.5, 0.6, 0.1, 0.28, 0.45
 _HEADING, _LETTER, _LINE = 0.25, 0.075, 0.2  # heights of a heading and a line, width of a letter
 
@@ -24,7 +28,7 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top in inches
 def draw(section: Section, question: Question, stem: Path) -> list[tuple[str, str]]:
     """Writes `<stem>_<kind>.svg` and `.png`, one figure a kind, with a legend; returns title and SVG of each panel.
 
-    The panels are cut out of the figures, without titles and legends: the page has those of its own.
+    The panels are cut out of the figures, without titles and legends, which the page writes itself.
     """
     drawn, found = panels(section, question), []
     for kind in KINDS:
@@ -53,7 +57,7 @@ def _figure(section: Section, drawn: Sequence[Panel]) -> tuple[Any, list[Box]]:
     """The panels as one figure, and the place of each."""
     from matplotlib.lines import Line2D
 
-    seen = looks(section.arms)
+    seen = looks(section.variants)
     columns = max(1, min(4, int(2 * _WIDTH / (0.6 + _LETTER * max(map(len, seen))))))
     with style():
         below = 0.0 if drawn[0].kind == "differences" else _LINE * -(-len(seen) // columns) + 0.1
@@ -77,8 +81,8 @@ def _grid(drawn: Sequence[Panel], section: Section, below: float) -> tuple[Any, 
     columns = min(3, len(drawn))
     rows = -(-len(drawn) // columns)
     listing = drawn[0].kind == "differences"  # its labels are names, one a row
-    left = 0.25 + _LETTER * max(len(name) for _, name in section.arms) if listing else _LEFT
-    high = max(1.2, _LINE * len(section.arms) + 0.8) if listing else _HEIGHT
+    left = 0.25 + _LETTER * max(len(name) for _, name in section.variants) if listing else _LEFT
+    high = max(1.2, _LINE * len(section.variants) + 0.8) if listing else _HEIGHT
     wide = _WIDTH + left - _LEFT
     size = (max(columns * wide, 2 * _WIDTH), rows * high + _HEADING + below)
     boxes: list[Box] = []
@@ -94,7 +98,7 @@ def _grid(drawn: Sequence[Panel], section: Section, below: float) -> tuple[Any, 
 
 
 def svg(figure: Any, **place: Any) -> str:
-    """A figure, or a place of it, as SVG, its text as text."""
+    """A figure, or a part of it, as SVG, its text as text."""
     text = io.StringIO()
     with style():
         figure.savefig(text, format="svg", metadata={"Date": None}, **place)
@@ -106,3 +110,32 @@ def save(figure: Any, stem: Path) -> None:
     with style():
         figure.savefig(f"{stem}.svg", metadata={"Date": None})
         figure.savefig(f"{stem}.png", dpi=150)
+
+
+def heat_map(report: ComparisonReport) -> Any:
+    """Blocks by variants, the score as number and colour, the better the brighter; empty for a pair without one."""
+    rows, columns, grid = upright(*overview(report))
+    means = np.array([[np.nan if score is None else score.mean for score in row] for row in grid], dtype=np.float64)
+    width = 0.4 + _LETTER * max(map(len, rows)) + 0.62 * len(columns)
+    height = 0.8 + _LETTER * max(map(len, columns)) + (0.38 if len(rows) <= MOST_COLUMNS else 0.26) * len(rows)
+    with style() as figure_class:
+        figure = figure_class(figsize=(width, height), layout="constrained")
+        axes = figure.subplots()
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
+        colours = "cividis" if report.question.metric.sign > 0 else "cividis_r"
+        image = axes.imshow(means, cmap=colours, aspect="auto")
+        for row, column in np.ndindex(means.shape):
+            text, colour = _cell(float(means[row, column]), image, report)
+            axes.text(column, row, text, color=colour, ha="center", va="center", fontsize=8)
+        axes.set_title(f"{report.question.metric.tag}, {tables.unit(report.question)}", loc="left")
+        axes.set_xticks(range(len(columns)), [printable(name) for name in columns], rotation=45, ha="right")
+        axes.set_yticks(range(len(rows)), [printable(name) for name in rows])
+    return figure
+
+
+def _cell(mean: float, image: Any, report: ComparisonReport) -> tuple[str, str]:
+    if np.isnan(mean):
+        return tables.NONE, "0.5"
+    dark = (image.norm(mean) < 0.5) == (report.question.metric.sign > 0)
+    return tables.value(mean, report.question), "white" if dark else "black"

@@ -6,26 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.compare.forms import markdown, page
-from experiments.compare.forms.figures import draw, save
-from experiments.compare.forms.heat_map import heat_map
+from experiments.compare.forms.drawings import draw, heat_map, save
 from experiments.compare.forms.machine_files import write_machine_files
 from experiments.compare.processes import Workers
-from experiments.compare.report import Report, Section
-from experiments.compare.statistics.comparing import Question
+from experiments.compare.report import ComparisonReport, Section
+from experiments.compare.statistics.results import Question
 
 
 @dataclass(frozen=True)
-class _Task:
+class _Drawing:
     section: Section
     question: Question
     stem: Path
 
 
-def write(report: Report, folder: Path, workers: Workers) -> Path:
+def write(report: ComparisonReport, folder: Path, workers: Workers) -> Path:
     """Writes report.html, report.md, report.json, the CSV files and `figures/`; returns the page's path."""
     figures = folder / "figures"
     figures.mkdir(parents=True, exist_ok=True)
-    tasks = [_Task(section, report.question, figures / str(i)) for i, section in enumerate(report.sections)]
+    tasks = [_Drawing(section, report.question, figures / str(i)) for i, section in enumerate(report.sections)]
     drawn = workers.spread(_draw, tasks, "drawing")
     save(heat_map(report), figures / "heat_map")
     write_machine_files(report, folder)
@@ -35,5 +34,5 @@ def write(report: Report, folder: Path, workers: Workers) -> Path:
     return path
 
 
-def _draw(task: _Task) -> list[tuple[str, str]]:
+def _draw(task: _Drawing) -> list[tuple[str, str]]:
     return draw(task.section, task.question, task.stem)

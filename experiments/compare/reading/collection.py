@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 
-from experiments.compare.processes import Watch, unwatched
-from experiments.compare.reading.run_record import RunRecord, Unreadable, read_run
+from experiments.compare.processes import Workers
+from experiments.compare.reading.run_files import Unreadable
+from experiments.compare.reading.run_record import RunRecord, read_run
 from experiments.terminal.console import shown
 from experiments.tracking.run_paths import RunPaths
 
 
 class NoRuns(Exception):
-    """There is nothing to compare; the message says where it was looked for."""
+    """There is nothing to compare; the message names the folders."""
 
 
 @dataclass
@@ -25,10 +27,10 @@ class Collection:
     notes: list[str] = field(default_factory=list)
 
 
-def collect(roots: Iterable[str | Path], watch: Watch = unwatched) -> Collection:
+def collect(roots: Iterable[str | Path], workers: Workers | None = None) -> Collection:
     """Every run under `roots`; of two runs with one configuration and seed the finished, then the newer one.
 
-    Raises NoRuns where a folder does not exist or none of them holds a readable run.
+    Raises NoRuns if a folder does not exist or none of them holds a readable run.
     """
     folders = [Path(root) for root in roots]
     missing = [folder for folder in folders if not folder.is_dir()]
@@ -36,15 +38,15 @@ def collect(roots: Iterable[str | Path], watch: Watch = unwatched) -> Collection
         raise NoRuns(f"{missing[0]} is not a folder; give run folders, or folders that hold them")
     found = Collection()
     there = dict.fromkeys(folder.resolve() for root in folders for folder in _candidates(root, found.notes))
-    for folder in watch(there, len(there), "reading runs"):
+    for folder in (workers or Workers(most=1)).watch(there, len(there), "reading runs"):
         try:
             found.runs.append(read_run(folder))
         except Unreadable as error:
             found.notes.append(f"skipped {shown(folder)}: {error}")
-    found.runs = _each_once(found.runs, found.notes)
+    found.runs = _with_classes(_each_once(found.runs, found.notes))
     if not found.runs:
-        said = "".join(f"\n  {note}" for note in found.notes[:10])
-        raise NoRuns(f"no run under {', '.join(map(str, folders))}; a run folder has a status.json{said}")
+        skipped = "".join(f"\n  {note}" for note in found.notes[:10])
+        raise NoRuns(f"no run under {', '.join(map(str, folders))}; a run folder has a status.json{skipped}")
     return found
 
 
@@ -70,3 +72,21 @@ def _each_once(runs: list[RunRecord], notes: list[str]) -> list[RunRecord]:
             notes.append(f"skipped {shown(earlier.path)}: the same configuration and seed as {shown(run.path)}")
         kept[run.config_hash] = run
     return sorted(kept.values(), key=lambda run: run.path)
+
+
+def _with_classes(runs: list[RunRecord]) -> list[RunRecord]:
+    """Failed runs record no classes: those of a finished run on the same data, else those of the data set's class."""
+    known: dict[str, int | None] = {run.target: run.classes for run in runs if run.classes is not None}
+    for run in runs:
+        if run.failed and run.target not in known:
+            known[run.target] = _classes(run.target)
+    return [replace(run, classes=known[run.target]) if run.failed and run.classes is None else run for run in runs]
+
+
+def _classes(target: str) -> int | None:
+    """The classes of a data set of this program; None for any other."""
+    module, _, name = target.rpartition(".")
+    try:
+        return int(getattr(import_module(module), name).classes) if module.startswith("experiments.data.") else None
+    except (ImportError, AttributeError, TypeError, ValueError):
+        return None

@@ -1,0 +1,92 @@
+"""The table of the README."""
+
+from __future__ import annotations
+
+from experiments.compare.forms import markdown, tables
+from experiments.compare.forms.markdown import escape
+from experiments.compare.forms.overview import overview
+from experiments.compare.forms.plain_text import printable
+from experiments.compare.forms.tables import TextTable
+from experiments.compare.report import ComparisonReport, Section
+from experiments.compare.statistics.intervals import ConfidenceInterval
+
+
+def render(report: ComparisonReport) -> str:
+    """The table of the README: a row a component, each strategy's score ± half-width and learning rate; differences.
+
+    The differences are those of the report: `--baseline best` compares every row with its best strategy.
+    """
+    variants = overview(report)[1]
+    keys = _chosen_keys(report)
+    rows = [_row(section, variants, report, keys) for section in report.sections]
+    lines = markdown.draw(TextTable("", ["component (parameters)", *variants], []))
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    lines += ["", "Paired difference to the baseline of the row, in points, with its 95 % interval:", ""]
+    for section in report.sections:
+        found = section.result.differences
+        if found:
+            parts = "; ".join(_difference(d.name, d.interval, d.unpaired_because, report) for d in found)
+            lines.append(f"- `{_label(section, report)}`, less {escape(found[0].baseline)}: {parts}")
+    unknown = "- the number of parameters is left out for runs that do not record it"
+    counted = all(_parameters(section) is not None for section in report.sections)
+    return "\n".join([*lines, "", *_notes(report), *([] if counted else [unknown]), ""])
+
+
+def _notes(report: ComparisonReport) -> list[str]:
+    """The notes, each once, with the rows it concerns if these are not all."""
+    about: dict[str, list[str]] = {}
+    for section in report.sections:
+        for note in section.result.notes:
+            about.setdefault(note, []).append(f"`{_label(section, report)}`")
+    everywhere = len(report.sections)
+    return [
+        f"- {escape(note)}" if len(rows) == everywhere else f"- {', '.join(rows)}: {escape(note)}"
+        for note, rows in about.items()
+    ]
+
+
+def _label(section: Section, report: ComparisonReport) -> str:
+    """The component alone if that identifies the block."""
+    components = [other.result.block.component for other in report.sections]
+    alone = components.count(section.result.block.component) == 1
+    return printable(section.result.block.component if alone else section.name)
+
+
+def _row(section: Section, variants: list[str], report: ComparisonReport, keys: set[str]) -> list[str]:
+    count = _parameters(section)
+    cells = [f"`{_label(section, report)}`" + (f" ({count:,})" if count else "")]
+    by_name = {c.variant.name: (c, s) for c, s in zip(section.result.choices, section.result.scores, strict=True)}
+    for variant in variants:
+        if variant not in by_name or by_name[variant][1].interval is None:
+            cells.append("n/a")
+            continue
+        choice, score = by_name[variant]
+        interval = score.interval or ConfidenceInterval(0, 0, 0, 0)
+        half = tables.value(interval.half_width, report.question)
+        noted = ", ".join(filter(None, [tables.chosen_values(choice, keys), score.failures]))
+        cells.append(f"{tables.value(interval.mean, report.question)} ± {half}" + f" ({noted})" * bool(noted))
+    return cells
+
+
+def _chosen_keys(report: ComparisonReport) -> set[str]:
+    """The tuned keys of which any variant tried more than one value; the learning rate if there are none."""
+    tried = [
+        key
+        for section in report.sections
+        for choice in section.result.choices
+        for key in report.tuned
+        if len({str(trial.values.get(key)) for trial in choice.variant.trials}) > 1
+    ]
+    return set(tried) or {"optimizer.lr"}
+
+
+def _difference(name: str, interval: ConfidenceInterval, unpaired: str, report: ComparisonReport) -> str:
+    return f"{escape(name)} {tables.with_interval(interval, report.question, tables.signed)}" + (
+        " (unpaired)" if unpaired else ""
+    )
+
+
+def _parameters(section: Section) -> int | None:
+    """How many parameters the block's model has; None if no run records it."""
+    recorded = (run.parameters for choice in section.result.choices for run in choice.runs)
+    return next((count for count in recorded if count is not None), None)

@@ -1,0 +1,116 @@
+"""Choosing each variant's learning rate and temperature: on validation data, on seeds that are not reported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+from statistics import fmean
+from typing import Any
+
+from experiments.compare.reading.run_record import RunRecord
+from experiments.compare.statistics.blocks import RunBlock, Trial, Variant
+from experiments.compare.statistics.intervals import ConfidenceInterval, mean_interval
+from experiments.compare.statistics.metric import VALIDATION, Metric
+
+_VALIDATION = Metric(VALIDATION)
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """The seeds on which trials are chosen and those that are reported; `why` says how they were split."""
+
+    choosing: tuple[int, ...]
+    reported: tuple[int, ...]
+    why: str = ""
+
+
+@dataclass
+class TrialChoice:
+    """A variant's chosen trial. `curve` is each trial's validation accuracy on the choosing seeds.
+
+    `edges` are the tuned keys whose chosen value is the grid's smallest or largest; `expected` is the validation
+    accuracy that the best of `equal_trials` trials, drawn at random, has on average.
+    """
+
+    variant: Variant
+    trial: Trial
+    edges: list[str]
+    curve: list[tuple[dict[str, Any], ConfidenceInterval]]
+    equal_trials: int
+    expected: float | None
+    runs: list[RunRecord]  # the reported ones
+
+    @property
+    def trials(self) -> int:
+        """How many the variant had."""
+        return len(self.variant.trials)
+
+
+def split_seeds(block: RunBlock, given: tuple[int, ...] | None) -> Seeds:
+    """Which seeds choose and which are reported; all are reported if nothing was tuned.
+
+    The seeds that every trial has choose if each variant has others for one trial only, as in a sweep made in two
+    steps; on a full grid the last third of the seeds choose.
+    """
+    every = sorted({seed for variant in block.variants for trial in variant.trials for seed in trial.runs})
+    tuned = [variant for variant in block.variants if len(variant.trials) > 1]
+    if given is not None:
+        return Seeds(given, tuple(seed for seed in every if seed not in given), "chosen on the seeds given")
+    if not tuned:
+        return Seeds((), tuple(every))
+    common = set.intersection(*(set(trial.runs) for variant in tuned for trial in variant.trials))
+    single = [seed for seed in every if all(sum(seed in s.runs for s in variant.trials) <= 1 for variant in tuned)]
+    if common and single:
+        return Seeds(tuple(sorted(common)), tuple(single), "chosen on the seeds that every setting has")
+    if len(every) == 1:
+        return Seeds(tuple(every), tuple(every), "chosen and reported on the same seed, which flatters every strategy")
+    last = every[-max(1, len(every) // 3) :]
+    return Seeds(tuple(last), tuple(every[: -len(last)]), "chosen on the last third of the seeds")
+
+
+def choose(block: RunBlock, seeds: Seeds) -> list[TrialChoice]:
+    """The best trial of every variant; a tie goes to the one with more runs to report."""
+    equal = min(len(variant.trials) for variant in block.variants)
+    return [_choice(variant, seeds, equal) for variant in block.variants]
+
+
+def _choice(variant: Variant, seeds: Seeds, equal: int) -> TrialChoice:
+    scored = [(trial, _scores(trial, seeds.choosing)) for trial in variant.trials]
+    usable = [(trial, scores) for trial, scores in scored if scores]
+    if len(variant.trials) == 1 or not usable:
+        best = max(variant.trials, key=lambda trial: len(_reported_runs(trial, seeds)))
+    else:
+        best = max(usable, key=lambda pair: (fmean(pair[1]), len(_reported_runs(pair[0], seeds))))[0]
+    curve = [(trial.values, mean_interval(scores)) for trial, scores in usable]
+    means = [interval.mean for _, interval in curve]
+    expected = expected_best(means, equal) if 1 <= equal <= len(means) else None
+    return TrialChoice(variant, best, _edges(variant, best), curve, equal, expected, _reported_runs(best, seeds))
+
+
+def _scores(trial: Trial, seeds: tuple[int, ...]) -> list[float]:
+    scores = [_VALIDATION.of(trial.runs[seed]) for seed in seeds if seed in trial.runs]
+    return [score for score in scores if score is not None]
+
+
+def _reported_runs(trial: Trial, seeds: Seeds) -> list[RunRecord]:
+    return [trial.runs[seed] for seed in seeds.reported if seed in trial.runs]
+
+
+def _edges(variant: Variant, best: Trial) -> list[str]:
+    edges = []
+    for key, value in best.values.items():
+        tried = {trial.values.get(key) for trial in variant.trials}
+        numbers = sorted(v for v in tried if isinstance(v, (int, float)))
+        if len(numbers) > 1 and value in (numbers[0], numbers[-1]):
+            edges.append(key)
+    return edges
+
+
+def expected_best(scores: list[float], trials: int) -> float:
+    """E[max of `trials` scores drawn without replacement] = sum_r s_(r) C(r - 1, m - 1) / C(K, m), s_(1) the smallest.
+
+    The r-th smallest of K is the best of m drawn if the m - 1 others are among the r - 1 below it. Makes twelve trials
+    comparable with four, as Dodge et al. 2019, arXiv 1909.03004, propose (they draw with replacement).
+    """
+    ways = comb(len(scores), trials)
+    return sum(score * comb(rank, trials - 1) for rank, score in enumerate(sorted(scores))) / ways
