@@ -13,7 +13,7 @@ import traceback
 from types import ModuleType
 from typing import Any
 
-from surrogates.callable_module import make_callable
+from surrogates.diagnosis.callable_module import make_callable
 from surrogates.diagnosis.diagnose import diagnose
 from surrogates.diagnosis.report import Diagnosis
 

@@ -9,9 +9,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from surrogates.core import Op, Strategy, detached, require_floating
-from surrogates.gap_clock import GapClock
+from surrogates.core import Op, Strategy, detached
+from surrogates.float32 import require_floating
 from surrogates.noise import uniforms
+from surrogates.schedules import GapClock
 
 Mode = Literal["strategy", "hard"]
 

@@ -9,6 +9,8 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 from torch.nn import Parameter
 
+from surrogates.torch_private import transforms_active
+
 
 def known_finite(*tensors: Tensor) -> bool:
     """Whether the tensors hold finite numbers only; False, too, where finding out would cost a graph or a wait.
@@ -43,5 +45,5 @@ def dual(*tensors: Tensor) -> bool:
 
 def at_hand(tensor: Tensor) -> bool:
     """Whether its numbers can be read without breaking a graph or waiting for a GPU; a subclass may have none."""
-    traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    traced = torch.compiler.is_compiling() or transforms_active()
     return not traced and tensor.device.type == "cpu" and type(tensor) in (Tensor, Parameter)

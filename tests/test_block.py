@@ -25,7 +25,6 @@ from surrogates.ops.quantize import Quantize
 from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
-from surrogates.ops.threshold import Threshold
 from surrogates.strategies.gumbel import Gumbel
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
@@ -34,7 +33,7 @@ from surrogates.strategies.subgradient import Subgradient
 torch.set_num_threads(1)
 T = 0.3
 LOGISTIC = (ReLU(), Abs(), Maximum(), Minimum())
-STEPS = (Round(), Floor(), Floor(0.5, -1, 1), Ceil(), Ceil(0.5, -1, 1), Quantize(), Heaviside(), Threshold())
+STEPS = (Round(), Floor(), Floor(0.5, -1, 1), Ceil(), Ceil(0.5, -1, 1), Quantize(), Heaviside())
 SMOOTH_CARRIER = StraightThrough(carrier="smooth", temperature=T)
 
 
@@ -210,10 +209,8 @@ def test_a_temperature_with_a_derivative_keeps_it(op: Op) -> None:
     torch.testing.assert_close(got, expected)
 
 
-def test_a_carrier_that_is_not_linear_in_its_curves_is_computed_with_their_values() -> None:
+def test_an_op_with_another_smooth_reading_does_not_inherit_the_slopes() -> None:
     class Squared(ReLU):
-        linear_in_curves = False
-
         def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
             return super().smooth(x, kernel, T) ** 2
 

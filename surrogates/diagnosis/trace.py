@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from surrogates.diagnosis.numbers import is_finite, is_zero
 from surrogates.diagnosis.place import Place, place
+from surrogates.torch_private import innermost
 
 ACCUMULATED: Any = Tensor.grad.__get__  # type: ignore[union-attr]  # not computed in this pass
 # Conversions that hand a tensor's numbers to Python, where no graph follows them.
@@ -134,9 +135,7 @@ class Trace(TorchFunctionMode):
 def tensors(value: Any) -> Iterator[Tensor]:
     """The tensors in nested tuples, lists and dictionaries, those inside torch.func's transforms unwrapped."""
     if isinstance(value, Tensor):
-        while torch._C._functorch.is_functorch_wrapped_tensor(value):
-            value = torch._C._functorch.get_unwrapped(value)
-        yield value
+        yield innermost(value)
     elif isinstance(value, (tuple, list)):
         for part in value:
             yield from tensors(part)

@@ -30,6 +30,9 @@ class Ceil(Floor):
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return -self._mirrored().smooth(-x, kernel, T)
 
+    def slopes(self, x: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor]:
+        return self._mirrored().slopes(-x, kernel, T)
+
     @rewriting("relaxed")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return self._held(x + 0.5 * self.step)

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.forward_ad import _set_fwd_grad_enabled
 
 from surrogates.core import Op, graft
 from surrogates.hard_layer import HardLayer
 from surrogates.own_model.choice import Choice
 from surrogates.own_model.modules import Kind
+from surrogates.torch_private import without_forward_mode
 
 
 class Converted(nn.Module):
@@ -45,7 +45,7 @@ class Converted(nn.Module):
             unchanged: Tensor = self.original.forward(input)
             return unchanged
         inplace = getattr(self, "inplace", False)
-        with torch.no_grad(), _set_fwd_grad_enabled(False):
+        with torch.no_grad(), without_forward_mode():
             plain: Tensor = self.original.forward(input.clone() if inplace else input)
         value = self.kind.meaning(self._take, input.clone() if inplace else input, **self.kind.arguments(self))
         soft = any(layer.strategy.soft_forward or layer.strategy.noisy(layer.op) for layer in self.layers)

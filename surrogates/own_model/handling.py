@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.forward_ad import _set_fwd_grad_enabled
 
 from surrogates.core import graft
 from surrogates.own_model import reading
@@ -19,6 +18,7 @@ from surrogates.own_model.choice import Left
 from surrogates.own_model.marks import Mark, Numbers
 from surrogates.own_model.tracking import tensors
 from surrogates.own_model.use import Use
+from surrogates.torch_private import without_forward_mode
 
 signature = cache(inspect.signature)
 
@@ -32,7 +32,7 @@ def take(block: Block, call: Call, function: Any, args: Any, kwargs: Any, where:
     value = call.meaning(taker, input.clone() if inplace else input, **arguments)
     taker.report(call.name, where)
     rest = {name: value for name, value in kwargs.items() if name != "input"}
-    with torch.no_grad(), _set_fwd_grad_enabled(False):
+    with torch.no_grad(), without_forward_mode():
         plain = function(input.clone() if inplace else input, *args[1:], **rest)
     hard = plain[0] if isinstance(plain, tuple) else plain
     result = value.to(hard.dtype) if taker.soft else graft(hard, value)

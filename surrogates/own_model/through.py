@@ -109,8 +109,7 @@ def _met(block: Block, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     elif taken and not marks:
         block.left(taken.name, "no derivative is asked for", where)
     if marks and function in USES:
-        with torch._C.DisableTorchFunction():
-            return handling.use(block, USES[function], function, args, kwargs, marks, where)
+        return handling.use(block, USES[function], function, args, kwargs, marks, where)
     if marks and function not in NEUTRAL and function.__name__ != "__get__":
         for mark in marks.values():
             block.left(mark.call, f"its result used by {function.__name__}", where)
@@ -119,8 +118,7 @@ def _met(block: Block, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 def _hard(block: Block, call: Call, handle: Handle, function: Any, args: Any, kwargs: Any, where: str) -> Any:
     try:
-        with torch._C.DisableTorchFunction():
-            return handle(block, call, function, args, kwargs, where)
+        return handle(block, call, function, args, kwargs, where)
     except Left as reason:
         block.left(call.name, reason, where)
         return function(*args, **kwargs)
