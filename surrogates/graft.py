@@ -1,16 +1,13 @@
-"""`graft`, where a value and a derivative come apart, and the tensors that only carry a derivative."""
+"""`graft`, the one place where a value and a derivative come apart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from surrogates.known import known_finite
-
-Slopes = Callable[..., tuple[Tensor, ...]]
 
 
 def graft(value: Tensor, carrier: Tensor) -> Tensor:
@@ -73,25 +70,3 @@ class _Graft(torch.autograd.Function):
 def _where_finite(gradient: Tensor, carrier: Tensor) -> Tensor:
     """`gradient` where `carrier` is finite, else 0."""
     return gradient if known_finite(carrier) else torch.where(carrier.isfinite(), gradient, 0)
-
-
-class _WithSlopes(torch.autograd.Function):
-    """Not for torch.func's transforms: there the value would need a dimension that x or T may have and it has not."""
-
-    @staticmethod
-    def forward(ctx: Any, value: Tensor, slopes: Slopes, T: Tensor, *x: Tensor) -> Tensor:
-        ctx.slopes = slopes
-        ctx.save_for_backward(T, *x)
-        return value.view_as(value)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        T, *x = ctx.saved_tensors
-        return None, None, None, *(gradient * slope for slope in ctx.slopes(*x, T=T))
-
-
-def with_slopes(value: Tensor, slopes: Slopes, T: Tensor | float, *x: Tensor) -> Tensor:
-    """A carrier for `value` with the derivatives `slopes(*x, T=T)` by x, computed when they are asked for."""
-    temperature = torch.as_tensor(T, dtype=value.dtype, device=value.device)
-    carrier: Tensor = _WithSlopes.apply(value, slopes, temperature, *x)
-    return carrier

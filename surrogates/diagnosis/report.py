@@ -9,6 +9,7 @@ from pathlib import Path
 
 from surrogates.diagnosis.place import Place
 from surrogates.diagnosis.remedies import Remedy
+from surrogates.own_model.calls import COMPARISONS, ELEMENTWISE, INDICES, SELECTION
 
 WIDTH = 80
 STATES = {
@@ -95,8 +96,6 @@ class Diagnosis:
 
     def _within_through(self) -> bool:
         """Whether `surrogates.through` takes the calls that are named."""
-        from surrogates.own_model.calls import COMPARISONS, ELEMENTWISE, INDICES, SELECTION
-
         tables = (ELEMENTWISE, SELECTION, COMPARISONS, INDICES)
         names = {name for table in tables for known in table.values() for name in known}
         return any(finding.remedies and finding.operation in names for finding in self.findings)

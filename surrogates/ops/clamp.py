@@ -9,7 +9,7 @@ from torch import Tensor
 from surrogates.core import Op, in_float32, passing, rewriting
 from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
-from surrogates.staircases.recomputed import in_pieces, recomputed
+from surrogates.staircases.recomputed import recomputed
 
 FAR = -1e30  # as good as infinity, and finite over T
 
@@ -48,7 +48,7 @@ class Clamp(Op):
         return recomputed(x, T, lambda x, T: self._mean(x, kernel, T), lambda x, T: self._slope(x, kernel, T))
 
     def slopes(self, x: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor]:
-        return (in_pieces(lambda x, T: self._slope(x, kernel, T), x, T),)
+        return (self._slope(x, kernel, T),)
 
     def _mean(self, x: Tensor, kernel: Kernel, T: Tensor) -> Tensor:
         inward, side, half = self._inward(x)

@@ -11,7 +11,7 @@ from surrogates.kernels import Kernel, Logistic, Normal
 from surrogates.known import readable
 from surrogates.staircases import fourier_series
 from surrogates.staircases.boxes import box_ripple, box_ripple_slope
-from surrogates.staircases.recomputed import Curve, in_pieces, recomputed
+from surrogates.staircases.recomputed import Curve, recomputed
 
 Part = Callable[[Kernel, float | None, Tensor, Tensor], Tensor]
 
@@ -29,7 +29,7 @@ def unbounded_stairs(x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
 
 def unbounded_slope(x: Tensor, kernel: Kernel, T: Tensor) -> Tensor:
     """The derivative of `unbounded_stairs` by x."""
-    return in_pieces(_curve(*SLOPE, kernel, readable(T)), x, T)
+    return _curve(*SLOPE, kernel, readable(T))(x, T)
 
 
 def tanh_stairs(x: Tensor, a: Tensor | float) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from surrogates.kernels import Kernel
 from surrogates.known import readable
-from surrogates.staircases.recomputed import in_pieces, recomputed
+from surrogates.staircases.recomputed import recomputed
 
 TOGETHER = 2**18, 2**20  # numbers at once: on a CPU, within its cache; on a GPU or in a compiled graph
 
@@ -31,7 +31,7 @@ def bounded_stairs(
 def bounded_slope(x: Tensor, kernel: Kernel, T: Tensor, first: float, step: float, count: int) -> Tensor:
     """The derivative of `bounded_stairs` by x."""
     steps = Steps(kernel, first, step, count, width(kernel, x, T, step, count))
-    return in_pieces(lambda x, T: step * steps.slope(x, T), x, T)
+    return step * steps.slope(x, T)
 
 
 def width(kernel: Kernel, x: Tensor, T: Tensor | float, step: float, count: int, worth: float = 1.0) -> int:
