@@ -1,6 +1,6 @@
-"""What is made of comparisons: each function gives, for a `Use`, the floating tensor that the call's result stands for.
+"""Calls that use a comparison's result: each function gives, for a `Use`, the floating tensor that theirs stands for.
 
-Where the numbers are 0 and 1 its value does not count, only its derivative: the value is the call's own.
+Where the numbers are 0 and 1 only its derivative is used: the value is the call's own.
 """
 
 from __future__ import annotations
