@@ -33,7 +33,7 @@ def convert(
     `convert(model, StraightThrough(), types=nn.ReLU, names="encoder.*", max=None)`: only modules of these `types`, with
     a name that fits a pattern of `names` (`*`, `?`, `[...]`), for which `filter(name, module)` is true; `strategy` for
     every op except those named; an op under None is not converted. A module in several places is converted once.
-    Afterwards `surrogates.mode`, `anneal` and `key_noise` act on the model; in evaluation it computes what it did before.
+    Afterwards `surrogates.mode`, `anneal` and `key_noise` act on the model; in evaluation it is what it was.
 
     Returns a report of the hard modules that were converted and of those that were not. Calls inside a forward are not
     seen; `surrogates.through` replaces those. `empty`: a pair of op and strategy that does not exist is not converted

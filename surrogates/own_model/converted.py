@@ -78,7 +78,7 @@ class Converted(nn.Module):
 
 
 def convert_module(module: nn.Module, kind: Kind, choice: Choice) -> Converted:
-    """The module with its ops under their strategies. Raises NotReplaced for an op without one, or a module without op."""
+    """The module with its ops under their strategies. Raises NotReplaced if one has none."""
     layers: dict[Op, HardLayer] = {}
 
     def apply(op: Op, *x: Tensor) -> Tensor:

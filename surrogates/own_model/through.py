@@ -92,7 +92,7 @@ class Through(TorchFunctionMode):
 
 @cache
 def _uncompiled() -> Callable[..., Any]:
-    """`_met`, kept out of the compiler's hands; only if the compiler, which takes seconds to import, is there already."""
+    """`_met`, kept out of the compiler's hands; needed only where the compiler, slow to import, is imported."""
     met: Callable[..., Any] = torch.compiler.disable(_met)  # type: ignore[no-untyped-call]
     return met
 
