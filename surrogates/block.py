@@ -28,7 +28,7 @@ class _Running(threading.local):
 _running = _Running()
 
 
-def running() -> Pass | None:
+def current_pass() -> Pass | None:
     """The pass of the block that is running, None outside of one."""
     return _running.now
 
@@ -59,27 +59,27 @@ def straight_through(function: Callable[Arguments, Result]) -> Callable[Argument
 
     @functools.wraps(function)
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        if running() is not None:
+        if current_pass() is not None:
             return function(*args, **kwargs)
         with torch.no_grad(), _within("value"):
             value = function(*args, **kwargs)
         with _within("derivative"):
             carrier = function(*args, **kwargs)
-        result: Result = _joined(value, carrier)
+        result: Result = _join(value, carrier)
         return result
 
     return wrapped
 
 
-def _joined(value: Any, carrier: Any) -> Any:
+def _join(value: Any, carrier: Any) -> Any:
     """The first pass's result, its floating tensors with the derivatives of the second's."""
     if isinstance(value, Tensor):
         return graft(value.detach(), carrier) if value.is_floating_point() else value
     if isinstance(value, dict):
         joined = copy(value)  # of the same class
-        joined.update({key: _joined(part, carrier[key]) for key, part in value.items()})
+        joined.update({key: _join(part, carrier[key]) for key, part in value.items()})
         return joined
     if isinstance(value, (tuple, list)):
-        parts = [_joined(*both) for both in zip(value, carrier, strict=True)]
+        parts = [_join(*both) for both in zip(value, carrier, strict=True)]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value

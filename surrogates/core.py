@@ -44,9 +44,9 @@ class Strategy:
             given = "none" if noise is None else tuple(noise.shape)
             raise ValueError(f"{self} on {op} needs noise, a tensor of uniform numbers of shape {shape}; got {given}")
         T = self.temperature if T is None else T
-        if block.running() == "value":
+        if block.current_pass() == "value":
             return op.hard(*detached(x))
-        act = self.relaxed if block.running() == "derivative" else self.combine
+        act = self.relaxed if block.current_pass() == "derivative" else self.combine
         return act(op, *x, T=T, noise=noise)
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
@@ -54,7 +54,7 @@ class Strategy:
         raise NotImplementedError
 
     def relaxed(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
-        """The function whose derivative is taken in a straight-through block: what `combine` gives, or the carrier."""
+        """The function whose derivatives a straight-through block has: what `combine` gives, or the carrier."""
         return self.combine(op, *x, T=T, noise=noise)
 
     def check(self, op: Op) -> None:

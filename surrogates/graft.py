@@ -57,7 +57,7 @@ class _Graft(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, int | None], value: Tensor, carrier: Tensor) -> tuple[Tensor, int]:
-        """A value of its own for each of the carriers: one that they share would have the sum of their gradients."""
+        """One value for each of the carriers: a shared one would have the sum of their gradients."""
         value_dim, carrier_dim = in_dims
         values = (
             value.expand(info.batch_size, *value.shape).clone() if value_dim is None else value.movedim(value_dim, 0)

@@ -36,7 +36,7 @@ class Op:
     """A hard operation with up to five readings of one signature and one output shape.
 
     A subclass declares a reading by defining the method; further named forms of a reading are methods with the
-    form's name as a suffix (`rewrite_abs`). What is not defined is an empty cell.
+    form's name as a suffix (`rewrite_abs`). Without a reading, pairs with the strategies that need it do not exist.
     Raises ValueError for a constant that float32 cannot hold; a subclass's own checks come after that one.
     """
 
@@ -107,11 +107,11 @@ class Op:
 
     @property
     def range(self) -> tuple[float, float] | None:
-        """The inputs that the op tells apart, bounds included, None for an op without such a range; others saturate."""
+        """Bounds beyond which the op's value is constant; None for an op without such bounds."""
         return None
 
     def takes_kernel(self, form: str | None = None) -> bool:
-        """Whether the smooth reading, or a named form of it, is one under a kernel; if not, `kernel` is None."""
+        """Whether the smooth reading, or a named form of it, takes a kernel; if not, `kernel` is None."""
         return self.elementwise and form is None
 
     def declares(self, reading: str) -> bool:

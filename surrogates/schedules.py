@@ -114,12 +114,12 @@ class GapClock(nn.Module):
         self.register_buffer("state", torch.tensor([0.0, 0.0, math.inf], dtype=torch.float64))
 
     def measure(self, soft: Tensor, hard: Tensor) -> None:
-        """Takes the gap of a forward pass."""
+        """Measures the gap of a forward pass."""
         with torch.no_grad():
             self.state[2] = (soft.detach() - hard.detach()).double().abs().mean()
 
     def forward(self, progress: float) -> float:
-        """What counts at this share of training, which is not below the one asked for before."""
+        """The share that counts at a share of training; progress must not decrease."""
         seen, counted, gap = (float(number) for number in self.state.tolist())
         if not gap <= self.target:
             counted += progress - seen

@@ -11,7 +11,7 @@ from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
 from products import generator, gradients
 from surrogates import HardLayer, straight_through
-from surrogates.block import running
+from surrogates.block import current_pass
 from surrogates.core import Op, Strategy
 from surrogates.kernels import Kernel, Logistic
 from surrogates.ops.abs import Abs
@@ -86,7 +86,7 @@ def test_compiled_is_eager() -> None:
         for g, e in zip(*([got], [expected]) if isinstance(got, Tensor) else (got, expected), strict=True):
             torch.testing.assert_close(g, e)
             assert g.abs().sum() > 0
-    assert running() is None
+    assert current_pass() is None
 
 
 class Net(nn.Module):
@@ -145,7 +145,7 @@ def test_an_error_inside_leaves_no_block_open() -> None:
 
     with pytest.raises(KeyError):
         broken(torch.zeros(1))
-    assert running() is None
+    assert current_pass() is None
     assert broken.__name__ == "broken"
 
 
@@ -153,10 +153,10 @@ def test_threads_do_not_see_each_others_blocks() -> None:
     seen: list[object] = []
 
     def function(x: Tensor) -> Tensor:
-        thread = threading.Thread(target=lambda: seen.append(running()))
+        thread = threading.Thread(target=lambda: seen.append(current_pass()))
         thread.start()
         thread.join()
-        seen.append(running())
+        seen.append(current_pass())
         return x
 
     straight_through(function)(torch.ones(2))

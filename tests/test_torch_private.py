@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
 from surrogates import through, torch_private
-from surrogates.own_model.tracking import recorded
+from surrogates.own_model.tracking import is_recorded
 from surrogates.strategies.ste import StraightThrough
 
 torch.set_num_threads(1)
@@ -41,7 +41,7 @@ def test_a_derivative_that_a_transform_records_is_seen(private: bool) -> None:
     seen: list[bool] = []
 
     def function(x: Tensor) -> Tensor:
-        seen.append(recorded(x))
+        seen.append(is_recorded(x))
         return x.sum()
 
     x = torch.ones(2, 3)

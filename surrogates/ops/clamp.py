@@ -9,7 +9,7 @@ from torch import Tensor
 from surrogates.core import Op, in_float32, passing, rewriting
 from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
-from surrogates.staircases.recomputed import recomputed
+from surrogates.staircases.recompute import recompute
 
 FAR = -1e30  # as good as infinity, and finite over T
 
@@ -45,7 +45,7 @@ class Clamp(Op):
         return x
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        return recomputed(x, T, lambda x, T: self._mean(x, kernel, T), lambda x, T: self._slope(x, kernel, T))
+        return recompute(x, T, lambda x, T: self._mean(x, kernel, T), lambda x, T: self._slope(x, kernel, T))
 
     def slopes(self, x: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor]:
         return (self._slope(x, kernel, T),)

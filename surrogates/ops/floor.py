@@ -93,14 +93,14 @@ class Floor(Op):
 
     @rewriting("relaxed")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
-        return self._held(x - 0.5 * self.step)
+        return self._hold(x - 0.5 * self.step)
 
     @rewriting("relaxed", noisy=True)
     def rewrite_dither(self, x: Tensor, noise: Tensor) -> Tensor:
         """clamp(x - step U(0, 1), low, high): the mean of the clamp form, with the op's own spread."""
-        return self._held(x - self.step * noise)
+        return self._hold(x - self.step * noise)
 
-    def _held(self, x: Tensor) -> Tensor:
+    def _hold(self, x: Tensor) -> Tensor:
         return torch.where(x < self.low, self.low, torch.where(x > self.high, self.high, x)) if self.bounded else x
 
     @property

@@ -80,7 +80,7 @@ class Lookup(Op):
         for corner in product((0, 1), repeat=self.dims):
             index = [both[side] for both, side in zip(corners, corner, strict=True)]
             share = torch.stack([both[side] for both, side in zip(weights, corner, strict=True)]).prod(0)
-            total = total + share * _taken(table, index)
+            total = total + share * _entries_at(table, index)
         return total.masked_fill(table.isnan().any(), math.nan)
 
     def _place(self, x: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ class Lookup(Op):
             raise IndexError(f"a table without an entry has none to take, its shape is {tuple(table.shape)}")
         wide = x.detach().to(torch.promote_types(x.dtype, torch.float32))
         places = self._coordinates(self._place(wide)).unbind(-1)
-        return _taken(table, [_whole(place, n - 1) for place, n in zip(places, table.shape, strict=True)])
+        return _entries_at(table, [_whole(place, n - 1) for place, n in zip(places, table.shape, strict=True)])
 
     def _shares(self, x: Tensor, n: int, kernel: Kernel, T: Tensor | float) -> Tensor:
         """The probability of each of n entries, (..., n)."""
@@ -114,7 +114,7 @@ def _whole(place: Tensor, last: int) -> Tensor:
     return finite.clamp(0, last).long()
 
 
-def _taken(table: Tensor, index: list[Tensor]) -> Tensor:
+def _entries_at(table: Tensor, index: list[Tensor]) -> Tensor:
     """The entries of a table at indices by dimension."""
     at = index[0]
     for i, n in zip(index[1:], table.shape[1:], strict=True):

@@ -16,7 +16,7 @@ class NotReplaced(Exception):
 
 
 @dataclass(frozen=True)
-class Choice:
+class StrategyByOp:
     """A default strategy and others by the name of an op, that of its file; an op under None is not replaced.
 
     `empty` says what happens to a pair that does not exist: `leave` it as it is, or `raise` EmptyCell.

@@ -11,10 +11,10 @@ from torch import nn
 from surrogates.component import Component
 from surrogates.core import Strategy
 from surrogates.hard_layer import HardLayer
-from surrogates.own_model.choice import Choice, NotReplaced
+from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.converted import Converted, convert_module
 from surrogates.own_model.modules import is_hard, kind_of
-from surrogates.own_model.replacements import Replacements, Row, brief
+from surrogates.own_model.replacements import Occurrence, Replacements, brief
 
 
 def convert(
@@ -40,21 +40,21 @@ def convert(
     (`leave`), or raises EmptyCell (`raise`) and leaves the model unchanged.
     Raises ValueError if the model itself is such a module, or if no module fits `types`, `names` and `filter`.
     """
-    choice = Choice(strategy, by_op, empty)
+    choice = StrategyByOp(strategy, by_op, empty)
     if kind_of(model):
         raise ValueError(f"{type(model).__name__} has no parent to be replaced in; convert nn.Sequential(model)")
     patterns = [names] if isinstance(names, str) else names
 
-    def selected(name: str, module: nn.Module) -> bool:
+    def is_selected(name: str, module: nn.Module) -> bool:
         return isinstance(module, types) and any(fnmatchcase(name, p) for p in patterns) and filter(name, module)
 
     places = list(_places(model, ""))
-    if not any(selected(place.name, place.module) for place in places):
+    if not any(is_selected(place.name, place.module) for place in places):
         raise ValueError(f"no module has one of these types, fits names={names!r} and passes the filter")
     report, made = Replacements(), {}
     for place in places:
         if place.module not in made:
-            made[place.module] = _convert(place, selected(place.name, place.module), choice, report)
+            made[place.module] = _convert(place, is_selected(place.name, place.module), choice, report)
     for place in places:
         if replacement := made[place.module]:
             place.parent._modules[place.key] = replacement
@@ -86,7 +86,7 @@ def _places(parent: nn.Module, prefix: str) -> Iterator[Position]:
                 yield from _places(module, f"{prefix}{key}.")
 
 
-def _convert(place: Position, selected: bool, choice: Choice, report: Replacements) -> Converted | None:
+def _convert(place: Position, selected: bool, choice: StrategyByOp, report: Replacements) -> Converted | None:
     """The module converted, or None; a hard module is reported."""
     kind, call = kind_of(place.module), type(place.module).__name__
     try:
@@ -98,8 +98,8 @@ def _convert(place: Position, selected: bool, choice: Choice, report: Replacemen
             raise NotReplaced("not selected")
         module = convert_module(place.module, kind, choice)
     except NotReplaced as reason:
-        report.not_replaced[Row(call, str(reason), place.name)] += 1
+        report.not_replaced[Occurrence(call, str(reason), place.name)] += 1
         return None
     fate = "; ".join(f"{brief(layer.op)} by {brief(layer.strategy)}" for layer in module.layers)
-    report.replaced[Row(call, fate, place.name)] += 1
+    report.replaced[Occurrence(call, fate, place.name)] += 1
     return module

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from surrogates.core import Op, graft
 from surrogates.hard_layer import HardLayer
-from surrogates.own_model.choice import Choice
+from surrogates.own_model.choice import StrategyByOp
 from surrogates.own_model.modules import Kind
 from surrogates.torch_private import without_forward_mode
 
@@ -77,7 +77,7 @@ class Converted(nn.Module):
         return f"{type(self.original).__name__}({self.original.extra_repr()})"
 
 
-def convert_module(module: nn.Module, kind: Kind, choice: Choice) -> Converted:
+def convert_module(module: nn.Module, kind: Kind, choice: StrategyByOp) -> Converted:
     """The module with its ops under their strategies. Raises NotReplaced if one has none."""
     layers: dict[Op, HardLayer] = {}
 

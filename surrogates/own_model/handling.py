@@ -67,7 +67,7 @@ def use(
     result = function(*((args[0].clone(), *args[1:]) if inplace else args), **kwargs)
     applied = Use(function, args, kwargs, marks, result, call.inplace)
     if result.is_floating_point():
-        return _used(replacer, call, applied, inplace, where)
+        return _use_result(replacer, call, applied, inplace, where)
 
     def numbers() -> Numbers:
         return Numbers(call.meaning(applied), applied.soft)
@@ -79,7 +79,7 @@ def use(
     return result
 
 
-def _used(replacer: Replacer, call: Call, applied: Use, inplace: bool, where: str) -> Tensor:
+def _use_result(replacer: Replacer, call: Call, applied: Use, inplace: bool, where: str) -> Tensor:
     try:
         value = call.meaning(applied)
         value = value.to(applied.result.dtype) if applied.soft else graft(applied.result.detach(), value)

@@ -25,7 +25,7 @@ def max_pool1d(
     return_indices: bool = False,
 ) -> Tensor:
     """The largest entry of each window along the last dim."""
-    return _pooled(apply, input, 1, kernel_size, stride or kernel_size, padding, dilation, ceil_mode, return_indices)
+    return _pool(apply, input, 1, kernel_size, stride or kernel_size, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
@@ -39,10 +39,10 @@ def max_pool2d(
     return_indices: bool = False,
 ) -> Tensor:
     """The largest entry of each window along the last two dims."""
-    return _pooled(apply, input, 2, kernel_size, stride or kernel_size, padding, dilation, ceil_mode, return_indices)
+    return _pool(apply, input, 2, kernel_size, stride or kernel_size, padding, dilation, ceil_mode, return_indices)
 
 
-def _pooled(
+def _pool(
     apply: Apply,
     input: Tensor,
     dims: int,

@@ -17,27 +17,27 @@ from surrogates.own_model.elementwise import Apply
 
 def greater(apply: Apply, input: Any, other: Any) -> Tensor:
     """a > b."""
-    return _compared(apply, Compare(">"), input, other)
+    return _compare(apply, Compare(">"), input, other)
 
 
 def greater_equal(apply: Apply, input: Any, other: Any) -> Tensor:
     """a >= b."""
-    return _compared(apply, Compare(">="), input, other)
+    return _compare(apply, Compare(">="), input, other)
 
 
 def less(apply: Apply, input: Any, other: Any) -> Tensor:
     """a < b."""
-    return _compared(apply, Compare("<"), input, other)
+    return _compare(apply, Compare("<"), input, other)
 
 
 def less_equal(apply: Apply, input: Any, other: Any) -> Tensor:
     """a <= b."""
-    return _compared(apply, Compare("<="), input, other)
+    return _compare(apply, Compare("<="), input, other)
 
 
 def equal(apply: Apply, input: Any, other: Any) -> Tensor:
     """a == b."""
-    return _compared(apply, Compare("=="), input, other)
+    return _compare(apply, Compare("=="), input, other)
 
 
 def not_equal(apply: Apply, input: Any, other: Any) -> Tensor:
@@ -45,7 +45,7 @@ def not_equal(apply: Apply, input: Any, other: Any) -> Tensor:
     return 1 - equal(apply, input, other)
 
 
-def _compared(apply: Apply, op: Compare, input: Any, other: Any) -> Tensor:
+def _compare(apply: Apply, op: Compare, input: Any, other: Any) -> Tensor:
     like = input if isinstance(input, Tensor) and input.is_floating_point() else other
     number = partial(torch.as_tensor, dtype=like.dtype, device=like.device)
     a, b = (x if isinstance(x, Tensor) else number(x) for x in (input, other))

@@ -18,7 +18,7 @@ OWN = ("core", "graft", "hard_layer", "layers", "ops", "own_model.converted", "o
 INTERNAL = tuple(f"surrogates.{name}" for name in OWN)
 
 
-class Row(NamedTuple):
+class Occurrence(NamedTuple):
     """A hard call or module, its fate (op and strategy, or why it was not replaced), and where it is."""
 
     call: str
@@ -30,16 +30,16 @@ class Row(NamedTuple):
 class Replacements:
     """Counts of hard calls or modules by name, fate and place; `str` of it is a table."""
 
-    replaced: Counter[Row] = field(default_factory=Counter)
-    not_replaced: Counter[Row] = field(default_factory=Counter)
+    replaced: Counter[Occurrence] = field(default_factory=Counter)
+    not_replaced: Counter[Occurrence] = field(default_factory=Counter)
 
     @property
-    def taken(self) -> Counter[Row]:
+    def taken(self) -> Counter[Occurrence]:
         """`replaced`, by its former name."""
         return self.replaced
 
     @property
-    def left(self) -> Counter[Row]:
+    def left(self) -> Counter[Occurrence]:
         """`not_replaced`, by its former name."""
         return self.not_replaced
 
@@ -47,7 +47,7 @@ class Replacements:
         return "\n".join([*_table("replaced", self.replaced), *_table("not replaced", self.not_replaced)])
 
 
-def _table(title: str, rows: Counter[Row]) -> list[str]:
+def _table(title: str, rows: Counter[Occurrence]) -> list[str]:
     if not rows:
         return [f"{title}: none"]
     call, where = (max(len(row[i]) for row in rows) for i in (0, 2))

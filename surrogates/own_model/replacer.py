@@ -10,16 +10,16 @@ from torch import Tensor
 
 from surrogates.core import Op, graft
 from surrogates.noise import uniforms
-from surrogates.own_model.choice import Choice
+from surrogates.own_model.choice import StrategyByOp
 from surrogates.own_model.marks import Mark, Marks, Numbers
-from surrogates.own_model.replacements import Replacements, Row, brief
+from surrogates.own_model.replacements import Occurrence, Replacements, brief
 
 
 @dataclass
 class Replacer:
     """Choices and state of a block; noise is keyed by (seed, step, how many noisy ops came before)."""
 
-    choice: Choice
+    choice: StrategyByOp
     T: float | Tensor | None = None
     seed: int = 0
     step: int = 0
@@ -29,7 +29,7 @@ class Replacer:
 
     def not_replaced(self, call: str, reason: object, where: str) -> None:
         """Reports a hard call that stays as it is."""
-        self.report.not_replaced[Row(call, str(reason), where)] += 1
+        self.report.not_replaced[Occurrence(call, str(reason), where)] += 1
 
     def mark(self, result: Tensor, call: str, where: str, sources: tuple[Tensor, ...], read: Read, index: bool) -> None:
         """Marks a result whose numbers `read` computes by ops, and reports it, when they are first asked for."""
@@ -74,7 +74,7 @@ class OpsOfCall:
 
     def report(self, call: str, where: str) -> None:
         """Reports the call as replaced."""
-        self.replacer.report.replaced[Row(call, "; ".join(dict.fromkeys(self.fates)), where)] += 1
+        self.replacer.report.replaced[Occurrence(call, "; ".join(dict.fromkeys(self.fates)), where)] += 1
 
 
 Read = Callable[[OpsOfCall], Tensor]

@@ -20,23 +20,23 @@ from surrogates.own_model.elementwise import Apply
 def max(apply: Apply, input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Tensor:
     """The largest of all entries, the largest along a dim (values only), or the larger of two tensors."""
     second = dim if isinstance(dim, Tensor) else other
-    return _reduced(apply, Max(-1), input, dim, keepdim) if second is None else apply(Maximum(), input, second)
+    return _reduce(apply, Max(-1), input, dim, keepdim) if second is None else apply(Maximum(), input, second)
 
 
 def min(apply: Apply, input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Tensor:
     """The smallest of all entries, the smallest along a dim (values only), or the smaller of two tensors."""
     second = dim if isinstance(dim, Tensor) else other
-    return _reduced(apply, Min(-1), input, dim, keepdim) if second is None else apply(Minimum(), input, second)
+    return _reduce(apply, Min(-1), input, dim, keepdim) if second is None else apply(Minimum(), input, second)
 
 
 def amax(apply: Apply, input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """The largest entry along one or several dims, or of all."""
-    return _reduced(apply, Max(-1), input, dim, keepdim)
+    return _reduce(apply, Max(-1), input, dim, keepdim)
 
 
 def amin(apply: Apply, input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """The smallest entry along one or several dims, or of all."""
-    return _reduced(apply, Min(-1), input, dim, keepdim)
+    return _reduce(apply, Min(-1), input, dim, keepdim)
 
 
 def topk(apply: Apply, input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Tensor:
@@ -61,7 +61,7 @@ def msort(apply: Apply, input: Tensor) -> Tensor:
     return sort(apply, input, 0)
 
 
-def _reduced(apply: Apply, op: Op, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
+def _reduce(apply: Apply, op: Op, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
     """`op`, which works along the last dim, along the given ones (all for None and ())."""
     if input.dim() == 0:
         raise NotReplaced("nothing to choose from")

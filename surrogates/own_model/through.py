@@ -15,11 +15,11 @@ from torch.overrides import TorchFunctionMode
 from surrogates.core import Strategy
 from surrogates.own_model import elementwise, handling
 from surrogates.own_model.calls import CALLS, MARKED, NEUTRAL, UNSUPPORTED, USES, Call
-from surrogates.own_model.choice import Choice, NotReplaced
+from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.marks import Mark
 from surrogates.own_model.replacements import Replacements, source
 from surrogates.own_model.replacer import Replacer
-from surrogates.own_model.tracking import recorded, tensors
+from surrogates.own_model.tracking import is_recorded, tensors
 from surrogates.schedules import require_temperature
 
 Handle = Callable[..., Any]
@@ -53,7 +53,7 @@ def through(
         raise RuntimeError("through cannot be compiled; enter the block around the compiled function")
     if T is not None and not isinstance(T, Tensor):
         require_temperature("T", T)
-    return Through(Replacer(Choice(strategy, by_op, empty), T, seed, step))
+    return Through(Replacer(StrategyByOp(strategy, by_op, empty), T, seed, step))
 
 
 class Through(TorchFunctionMode):
@@ -65,11 +65,11 @@ class Through(TorchFunctionMode):
 
     def __enter__(self) -> Replacements:
         super().__enter__()  # type: ignore[no-untyped-call]
-        _entered().append(self.replacer)
+        _replacers().append(self.replacer)
         return self.replacer.report
 
     def __exit__(self, *error: Any) -> None:
-        _entered().pop()
+        _replacers().pop()
         super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def __torch_function__(
@@ -82,22 +82,22 @@ class Through(TorchFunctionMode):
             function in CALLS
             or function in MARKED
             or function in UNSUPPORTED
-            or any(replacer.marks for replacer in _entered())
+            or any(replacer.marks for replacer in _replacers())
         )
-        if _entered()[-1] is self.replacer and known and not any(map(_foreign, types)):
-            met = _uncompiled() if "torch._dynamo" in sys.modules else _met
-            return met(self.replacer, function, args, kwargs)
+        if _replacers()[-1] is self.replacer and known and not any(map(_foreign, types)):
+            handle = _outside_compiler() if "torch._dynamo" in sys.modules else _handle
+            return handle(self.replacer, function, args, kwargs)
         return function(*args, **kwargs)
 
 
 @cache
-def _uncompiled() -> Callable[..., Any]:
-    """`_met`, kept out of the compiler's hands; needed only where the compiler, slow to import, is imported."""
-    met: Callable[..., Any] = torch.compiler.disable(_met)  # type: ignore[no-untyped-call]
-    return met
+def _outside_compiler() -> Callable[..., Any]:
+    """`_handle`, kept out of the compiler's hands; needed only where the compiler, slow to import, is imported."""
+    handle: Callable[..., Any] = torch.compiler.disable(_handle)  # type: ignore[no-untyped-call]
+    return handle
 
 
-def _met(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = list(tensors((*args, *kwargs.values())))
     marks = {id(x): mark for x in given if (mark := _mark(x))}
     where = source() if marks or any(x.is_floating_point() for x in given) else None
@@ -106,7 +106,7 @@ def _met(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: dict[
     hard, marked = CALLS.get(function), MARKED.get(function)
     if hard and hard.meaning is elementwise.div and not kwargs.get("rounding_mode"):
         hard = None
-    if any(map(recorded, given)):
+    if any(map(is_recorded, given)):
         if call := hard or marked:
             return _replace_or_report(
                 replacer, call, handling.replace if hard else handling.mark, function, args, kwargs, where
@@ -135,8 +135,8 @@ def _replace_or_report(
 
 def _mark(x: Tensor) -> Mark | None:
     """The mark of the innermost block that has one for this tensor, if a derivative is asked for."""
-    found = next((mark for replacer in reversed(_entered()) if (mark := replacer.marks.get(x))), None)
-    return found if found and found.recorded else None
+    found = next((mark for replacer in reversed(_replacers()) if (mark := replacer.marks.get(x))), None)
+    return found if found and found.is_recorded else None
 
 
 def _foreign(kind: Any) -> bool:
@@ -144,7 +144,7 @@ def _foreign(kind: Any) -> bool:
     return kind is not Tensor and kind.__torch_function__ is not nn.Parameter.__torch_function__
 
 
-def _entered() -> list[Replacer]:
+def _replacers() -> list[Replacer]:
     """The replacers of the blocks that this thread is in, innermost last."""
     if not hasattr(_thread, "entered"):
         _thread.entered = []

@@ -10,7 +10,7 @@ from surrogates.known import dual
 from surrogates.torch_private import innermost, tracked_by_transform
 
 
-def recorded(x: Tensor) -> bool:
+def is_recorded(x: Tensor) -> bool:
     """Whether x is floating and autograd, forward mode or a transform of torch.func records derivatives by it."""
     if not x.is_floating_point():
         return False

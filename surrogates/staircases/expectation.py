@@ -11,7 +11,7 @@ from surrogates.kernels import Kernel, Logistic, Normal
 from surrogates.known import readable
 from surrogates.staircases import fourier_series
 from surrogates.staircases.boxes import box_ripple, box_ripple_slope
-from surrogates.staircases.recomputed import Curve, recomputed
+from surrogates.staircases.recompute import Curve, recompute
 
 Part = Callable[[Kernel, float | None, Tensor, Tensor], Tensor]
 
@@ -24,7 +24,7 @@ def unbounded_stairs(x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
     """
     read = readable(T)
     value, slope = (_curve(*parts, kernel, read) for parts in (VALUE, SLOPE))
-    return recomputed(x, T, value, slope)
+    return recompute(x, T, value, slope)
 
 
 def unbounded_slope(x: Tensor, kernel: Kernel, T: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ def mixture(x: Tensor, table: Tensor, kernel: Kernel, T: Tensor | float, low: fl
     temperature = torch.as_tensor(T, dtype=x.dtype, device=x.device)
     whole = Steps(kernel, low + step, step, count, count)
     if _by_torch(x, table, temperature):
-        return _mixed(x.unsqueeze(-1), table, temperature, whole)
+        return _mix(x.unsqueeze(-1), table, temperature, whole)
     steps = Steps(kernel, low + step, step, count, width(kernel, x, T, step, count, GATHER))
     mixed: Tensor = _Mixture.apply(x.reshape(-1), table, temperature, steps)
     return mixed.reshape(x.shape)
@@ -39,7 +39,7 @@ def shares(x: Tensor, T: Tensor | float, steps: Steps) -> Tensor:
     return torch.cat([torch.ones_like(x), beyond], -1) - torch.cat([beyond, torch.zeros_like(x)], -1)
 
 
-def _mixed(x: Tensor, table: Tensor, T: Tensor, steps: Steps) -> Tensor:
+def _mix(x: Tensor, table: Tensor, T: Tensor, steps: Steps) -> Tensor:
     return (table * shares(x, T, steps)).sum(-1)
 
 
@@ -69,7 +69,7 @@ class _Mixture(torch.autograd.Function):
         steps: Steps = ctx.steps
         if torch.is_grad_enabled():  # the derivatives get a graph of their own
             whole = Steps(steps.kernel, steps.first, steps.step, steps.count, steps.count)
-            again = _mixed(x.unsqueeze(-1), table, T, whole)
+            again = _mix(x.unsqueeze(-1), table, T, whole)
             wanted = [leaf if needed else None for leaf, needed in zip((x, table), ctx.needs_input_grad, strict=False)]
             found = iter(torch.autograd.grad(again, [t for t in wanted if t is not None], gradient, create_graph=True))
             return *(None if leaf is None else next(found) for leaf in wanted), None, None

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from surrogates.kernels import Kernel
 from surrogates.known import readable
-from surrogates.staircases.recomputed import recomputed
+from surrogates.staircases.recompute import recompute
 
 TOGETHER = 2**18, 2**20  # numbers at once: on a CPU, within its cache; on a GPU or in a compiled graph
 
@@ -25,7 +25,7 @@ def bounded_stairs(
 ) -> Tensor:
     """low + step sum_j F((x - first - j step) / T), j = 0 .. count - 1: the expected height, for every kernel."""
     steps = Steps(kernel, first, step, count, width(kernel, x, T, step, count))
-    return recomputed(x, T, lambda x, T: low + step * steps.passed(x, T), lambda x, T: step * steps.slope(x, T))
+    return recompute(x, T, lambda x, T: low + step * steps.passed(x, T), lambda x, T: step * steps.slope(x, T))
 
 
 def bounded_slope(x: Tensor, kernel: Kernel, T: Tensor, first: float, step: float, count: int) -> Tensor:

@@ -11,7 +11,7 @@ from surrogates.core import EmptyCell, Op, detached, graft, in_float32, passing_
 from surrogates.float32 import require_float32
 from surrogates.kernels import KERNELS, KernelName
 from surrogates.known import dual
-from surrogates.staircases.recomputed import with_slopes
+from surrogates.staircases.recompute import with_slopes
 from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs, smooth_reading
 from surrogates.torch_private import transforms_active
 

@@ -19,7 +19,7 @@ Curve = Callable[[Tensor, Tensor], Tensor]
 Slopes = Callable[..., tuple[Tensor, ...]]
 
 
-def recomputed(x: Tensor, T: Tensor | float, value: Curve, slope: Curve) -> Tensor:
+def recompute(x: Tensor, T: Tensor | float, value: Curve, slope: Curve) -> Tensor:
     """value(x, T), with the derivative slope(x, T) by x; T is a constant."""
     temperature = torch.as_tensor(T, dtype=x.dtype, device=x.device)
     if torch.compiler.is_compiling():  # the compiler fuses the sum and recomputes it by itself
