@@ -10,7 +10,6 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
 from surrogates.kernels import Kernel
-from surrogates.known import known_finite
 from surrogates.staircases.mixture import mixture, shares
 from surrogates.staircases.steps import Steps
 
@@ -49,8 +48,6 @@ class Lookup(Op):
 
     def hard(self, x: Tensor, table: Tensor) -> Tensor:
         entry = self._entry(x, table).to(x.dtype)
-        if known_finite(x, table):
-            return entry
         return entry.masked_fill(self._coordinates(x).isnan().any(-1) | table.isnan().any(), math.nan)
 
     def subgradient(self, x: Tensor, table: Tensor, rule: str) -> Tensor:
@@ -109,9 +106,7 @@ class Lookup(Op):
 
 def _whole(place: Tensor, last: int) -> Tensor:
     """The floor as an index between 0 and `last`; NaN is 0."""
-    place = place.detach()
-    finite = place if known_finite(place) else place.nan_to_num(nan=0.0, posinf=last, neginf=0.0)
-    return finite.clamp(0, last).long()
+    return place.detach().nan_to_num(nan=0.0, posinf=last, neginf=0.0).clamp(0, last).long()
 
 
 def _entries_at(table: Tensor, index: list[Tensor]) -> Tensor:

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from surrogates.core import Op, rewriting
 from surrogates.kernels import KERNELS, Kernel
-from surrogates.known import known_finite
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,7 @@ class Maximum(Op):
 
 def minus_distance(a: Tensor, b: Tensor, first: Tensor, value: Tensor) -> Tensor:
     """-|a - b|, where `first` says that a - b >= 0; 0 where the op's value is infinite, and a - b may be NaN."""
-    distance = (a - b) * (1 - 2 * first.to(a.dtype))
-    return distance if known_finite(a, b) else torch.where(value.isinf(), 0, distance)
+    return torch.where(value.isinf(), 0, (a - b) * (1 - 2 * first.to(a.dtype)))
 
 
 def _where_finite(rewritten: Tensor, a: Tensor, b: Tensor) -> Tensor:

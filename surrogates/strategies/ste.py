@@ -9,7 +9,7 @@ from torch import Tensor
 
 from surrogates.core import EmptyCell, Op, detached, graft, in_float32, passing_between
 from surrogates.float32 import require_float32
-from surrogates.kernels import KERNELS, KernelName
+from surrogates.kernels import KERNELS, Kernel, KernelName
 from surrogates.known import dual
 from surrogates.staircases.recompute import with_slopes
 from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs, smooth_reading
@@ -50,18 +50,19 @@ class StraightThrough(Tempered):
             raise ValueError(f"power must be at least 1 and finite, got {self.power}")
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
-        value = op.hard(*detached(x))
-        if not self._has_slopes(op) or _needs_graph(x, T):
+        value, kernel = op.hard(*detached(x)), self._kernel_of_slopes(op)
+        if kernel is None or _needs_graph(x, T):
             return graft(value, self.relaxed(op, *x, T=T, noise=noise))
-        slopes = partial(
-            op.slopes, kernel=KERNELS[self.kernel if self.carrier == "smooth" and self.kernel else PROXY_KERNEL]
-        )
+        slopes = partial(op.slopes, kernel=kernel)
         return graft(value, in_float32(lambda *x: with_slopes(value.to(x[0].dtype), slopes, T, *x), *x))
 
-    def _has_slopes(self, op: Op) -> bool:
-        """Whether the carrier is a smooth reading whose slopes the op declares: then its value is never computed."""
-        smooth = self.carrier == "smooth" or (self.carrier == "own" and op.tempered_proxy)
-        return smooth and self.form is None and op.declares("slopes")
+    def _kernel_of_slopes(self, op: Op) -> Kernel | None:
+        """The kernel of a smooth carrier if the op declares its slopes: then the carrier's value is not computed."""
+        if self.form is not None or not op.declares("slopes"):
+            return None
+        if self.carrier == "smooth":
+            return KERNELS.get(self.kernel or "")
+        return KERNELS[PROXY_KERNEL] if self.carrier == "own" and op.tempered_proxy else None
 
     def relaxed(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         if self.carrier == "identity":
