@@ -13,7 +13,8 @@ from products import generator, gradients
 from surrogates import HardLayer, straight_through
 from surrogates.block import current_pass
 from surrogates.core import Op, Strategy
-from surrogates.kernels import Kernel, Logistic
+from surrogates.kernels import KERNELS, Kernel, Logistic
+from surrogates.members import ops
 from surrogates.ops.abs import Abs
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.ceil import Ceil
@@ -218,3 +219,19 @@ def test_an_op_with_another_smooth_reading_does_not_inherit_the_slopes() -> None
     ste = gradients(partial(SMOOTH_CARRIER, Squared(), T=T), x)
     torch.testing.assert_close(ste, gradients(partial(Smooth(), Squared(), T=T), x))
     assert not torch.allclose(ste[0], gradients(partial(Smooth(), ReLU(), T=T), x)[0])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_declared_slopes_are_the_derivatives_of_the_smooth_reading(kernel: str) -> None:
+    ran = 0
+    for op in (cls() for cls in ops().values()):
+        if not op.declares("slopes") or (op.needs_mean and not KERNELS[kernel].has_mean):
+            continue
+        x = pairs()[: op.inputs]
+        for temperature in (0.05, 0.5, 2.0):
+            ste = StraightThrough(carrier="smooth", kernel=kernel, temperature=temperature)
+            smooth = Smooth(kernel=kernel, temperature=temperature)
+            for got, expected in zip(gradients(partial(ste, op), x), gradients(partial(smooth, op), x), strict=True):
+                torch.testing.assert_close(got, expected)
+        ran += 1
+    assert ran == (12 if KERNELS[kernel].has_mean else 4)
