@@ -22,7 +22,7 @@ def transforms_active() -> bool:
     if ACTIVE is not None:
         return bool(ACTIVE())
     try:
-        _Refused.apply(torch.zeros(()))
+        _OldStyle.apply(torch.zeros(()))
     except RuntimeError:
         return True
     return False
@@ -57,8 +57,8 @@ def without_forward_mode() -> AbstractContextManager[None]:
     return nullcontext() if SET_FORWARD_MODE is None else SET_FORWARD_MODE(False)
 
 
-class _Refused(torch.autograd.Function):
-    """Has no `setup_context`, without which torch.func's transforms raise RuntimeError."""
+class _OldStyle(torch.autograd.Function):
+    """Without `setup_context`: torch.func's transforms refuse it with a RuntimeError."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
