@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
-from surrogates.carriers import graft
-from surrogates.per_thread import PerThread
+from surrogates.graft import graft
 
 Pass = Literal["value", "derivative"]
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-_running: PerThread[Pass | None] = PerThread(None)
+class _Running(threading.local):
+    """The pass that each thread is in; torch.compile traces this, and would not trace a ContextVar."""
+
+    now: Pass | None = None
 
 
-def running() -> Pass | None:
+_running = _Running()
+
+
+def current_pass() -> Pass | None:
     """The pass of the block that is running, None outside of one."""
-    return _running.value
+    return _running.now
+
+
+@contextmanager
+def _within(now: Pass) -> Iterator[None]:
+    _running.now = now
+    try:
+        yield
+    finally:
+        _running.now = None
 
 
 def straight_through(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -43,19 +59,27 @@ def straight_through(function: Callable[Arguments, Result]) -> Callable[Argument
 
     @functools.wraps(function)
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        if running() is not None:
+        if current_pass() is not None:
             return function(*args, **kwargs)
-        with torch.no_grad(), _running.holding("value"):
+        with torch.no_grad(), _within("value"):
             value = function(*args, **kwargs)
-        with _running.holding("derivative"):
+        with _within("derivative"):
             carrier = function(*args, **kwargs)
-        result: Result = tree_map(_joined, value, carrier)
+        result: Result = _join(value, carrier)
         return result
 
     return wrapped
 
 
-def _joined(value: Any, carrier: Any) -> Any:
-    if isinstance(value, Tensor) and value.is_floating_point():
-        return graft(value.detach(), carrier)
+def _join(value: Any, carrier: Any) -> Any:
+    """The first pass's result, its floating tensors with the derivatives of the second's."""
+    if isinstance(value, Tensor):
+        return graft(value.detach(), carrier) if value.is_floating_point() else value
+    if isinstance(value, dict):
+        joined = copy(value)  # of the same class
+        joined.update({key: _join(part, carrier[key]) for key, part in value.items()})
+        return joined
+    if isinstance(value, (tuple, list)):
+        parts = [_join(*both) for both in zip(value, carrier, strict=True)]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value

@@ -1,4 +1,4 @@
-"""What a component is to the model that holds it."""
+"""Components: the layers that put ops into a model."""
 
 from __future__ import annotations
 

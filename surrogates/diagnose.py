@@ -13,7 +13,7 @@ import traceback
 from types import ModuleType
 from typing import Any
 
-from surrogates.callable_module import make_callable
+from surrogates.diagnosis.callable_module import make_callable
 from surrogates.diagnosis.diagnose import diagnose
 from surrogates.diagnosis.report import Diagnosis
 
@@ -58,7 +58,7 @@ def _call(target: str) -> Any:
     try:
         return function()
     except Exception as error:
-        raise UsageError(f"{target} raised {_told(error)}") from error
+        raise UsageError(f"{target} raised {_describe(error)}") from error
 
 
 def _import(name: str) -> ModuleType:
@@ -67,12 +67,12 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise UsageError(f"no module {error.name}; it is looked for from the working directory") from error
-        raise UsageError(f"importing {name} raised {_told(error)}") from error
+        raise UsageError(f"importing {name} raised {_describe(error)}") from error
     except Exception as error:
-        raise UsageError(f"importing {name} raised {_told(error)}") from error
+        raise UsageError(f"importing {name} raised {_describe(error)}") from error
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """Type, text and line of an error of the user's code."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({last.filename}:{last.lineno})"

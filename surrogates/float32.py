@@ -1,8 +1,14 @@
-"""Constants that float32 holds: ops compute in it, whatever the precision of the number that was typed."""
+"""float32, in which ops compute at least: constants that it holds, and functions of tensors of lower precision."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import torch
+from torch import Tensor
 
 SMALLEST, LARGEST, RESOLUTION = 2.0**-126, 2.0**127 * (2 - 2.0**-23), 2.0**-23
 
@@ -35,3 +41,31 @@ def require_range(low: float, high: float, steps: int = 1) -> None:
             f"low and high are {fault} apart for float32 to hold {steps + 1} values between them, "
             f"got low={low} and high={high}"
         )
+
+
+def require_floating(op: object, *x: Tensor) -> None:
+    """Raises TypeError naming the op if an input is not a floating tensor."""
+    for tensor in x:
+        if not tensor.is_floating_point():
+            raise TypeError(f"{type(op).__name__} needs floating inputs, got {tensor.dtype}; convert with x.float()")
+
+
+def in_float32(function: Callable[..., Tensor], *x: Tensor, **kwargs: Any) -> Tensor:
+    """`function` of x, computed in float32 if x is of lower precision, returned in x's dtype."""
+    dtype = x[0].dtype
+    if dtype in (torch.float64, torch.float32):
+        return function(*x, **kwargs).to(dtype)
+    return function(*(tensor.float() for tensor in x), **kwargs).to(dtype)
+
+
+def without_autocast(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A Function's `forward` or `backward` whose products are computed in the precision of their factors."""
+
+    @wraps(method)
+    def exact(ctx: Any, tensor: Tensor, *rest: Any) -> Any:
+        if not torch.is_autocast_enabled(tensor.device.type):
+            return method(ctx, tensor, *rest)
+        with torch.autocast(tensor.device.type, enabled=False):
+            return method(ctx, tensor, *rest)
+
+    return exact

@@ -9,9 +9,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from surrogates.core import Op, Strategy, detached, require_floating
-from surrogates.gap_clock import GapClock
+from surrogates.core import Op, Strategy, detached
+from surrogates.float32 import require_floating
 from surrogates.noise import uniforms
+from surrogates.schedules import GapClock
 
 Mode = Literal["strategy", "hard"]
 
@@ -21,8 +22,8 @@ class HardLayer(nn.Module):
 
     `mode` is `strategy` or `hard`; `train()` and `eval()` set it, `surrogates.mode` overrides it in a block.
     The temperature is a 0-d buffer, None if this strategy uses none on this op; `anneal` writes it in place, and a
-    change of the model's precision leaves it alone. `acting` is what the strategy has turned into by now, itself for
-    most. A schedule that goes by the soft-to-hard gap has its `clock` here.
+    change of the model's precision does not convert it. `acting` is the strategy that acts now, for most `strategy`
+    itself. `clock` is that of a schedule by the soft-to-hard gap.
     Raises EmptyCell if the op lacks what the strategy needs.
     """
 
@@ -75,9 +76,9 @@ class HardLayer(nn.Module):
         return self
 
     def anneal(self, progress: float, epoch: float | None = None) -> None:
-        """Takes the layer to a share of training: writes the scheduled temperature into the buffer.
+        """Writes the temperature scheduled for a share of training into the buffer.
 
-        `epoch` is the share of training that was done when the present epoch began; a schedule by epochs needs it.
+        `epoch` is the share of training at the beginning of the present epoch; a schedule by epochs needs it.
         """
         self.acting = self.strategy.at(progress)
         scheduled = self.strategy.temperature_at(self.read_clock(progress, epoch))
@@ -104,7 +105,7 @@ def hard_layers(model: nn.Module) -> dict[str, HardLayer]:
 
 @contextmanager
 def mode(model: nn.Module, mode: Mode) -> Iterator[None]:
-    """Sets the mode of every hard layer of a model in a block, whatever train() and eval() said."""
+    """Sets the mode of every hard layer of a model in a block; it overrides train() and eval()."""
     if mode not in ("strategy", "hard"):
         raise ValueError(f"mode must be 'strategy' or 'hard', got {mode!r}")
     layers = hard_layers(model).values()
@@ -119,9 +120,9 @@ def mode(model: nn.Module, mode: Mode) -> Iterator[None]:
 
 
 def anneal(model: nn.Module, progress: float, epoch: float | None = None) -> None:
-    """Takes every hard layer to a share of training between 0 and 1: temperatures to their schedules' values.
+    """Sets every hard layer's temperature to its schedule's value at a share of training between 0 and 1.
 
-    `epoch` is the share that was done when the present epoch began; only schedules by epochs need it.
+    `epoch` is the share at the beginning of the present epoch; only schedules by epochs need it.
     """
     for layer in hard_layers(model).values():
         layer.anneal(progress, epoch)

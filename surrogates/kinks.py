@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from surrogates.callable_module import make_callable
+from surrogates.diagnosis.callable_module import make_callable
 from surrogates.kink_probes.table import kinks
 
 

@@ -30,7 +30,7 @@ def ops() -> dict[str, type[Op]]:
 
 
 def strategies() -> dict[str, type[Strategy]]:
-    """The classes of strategies by the stem of their module, shared bases left out."""
+    """The classes of strategies by the stem of their module, without the shared bases."""
     found = _members(surrogates.strategies, Strategy)
     return {stem: cls for stem, cls in found.items() if cls.combine is not Strategy.combine}
 

@@ -40,7 +40,7 @@ def uniforms_of_seeds(
 
 
 def gumbel(p: Tensor) -> Tensor:
-    """The quantile function of the centred Gumbel law, -log(-log p) less Euler's constant."""
+    """The quantile function of the centred Gumbel law, -log(-log p) minus Euler's constant."""
     return -torch.log(-torch.log(p)) - EULER
 
 

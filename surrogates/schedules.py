@@ -1,10 +1,16 @@
-"""Temperature schedules: T as a function of the share of training that is done, from `start` to a floor `end` > 0."""
+"""Temperature schedules: T as a function of the share of training that is done, from `start` to a floor `end` > 0.
+
+`GapClock` measures that share where only steps with a large soft-to-hard gap count.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from typing import Literal
+
+import torch
+from torch import Tensor, nn
 
 SMALLEST = 1e-12  # keeps x / T and the second derivatives, of order 1 / T^2, in the range of float32
 LARGEST = 1e12
@@ -91,3 +97,35 @@ def require_temperature(name: str, value: float | None) -> None:
             f"{name} must be a positive, finite number of at least {SMALLEST} and at most {LARGEST}, got {value}; "
             "T divides, a smaller T is harder"
         )
+
+
+class GapClock(nn.Module):
+    """Share of training that counts for the schedule: a step counts if the gap measured before it was above `target`.
+
+    The gap is mean |soft - hard| over a forward pass, in units of the op's output. All of the clock's state is in its
+    buffer (progress seen, progress counted, gap), so a checkpoint holds it. Reading the clock waits for the device.
+    """
+
+    state: Tensor
+
+    def __init__(self, target: float) -> None:
+        super().__init__()
+        self.target = target
+        self.register_buffer("state", torch.tensor([0.0, 0.0, math.inf], dtype=torch.float64))
+
+    def measure(self, soft: Tensor, hard: Tensor) -> None:
+        """Measures the gap of a forward pass."""
+        with torch.no_grad():
+            self.state[2] = (soft.detach() - hard.detach()).double().abs().mean()
+
+    def forward(self, progress: float) -> float:
+        """The share that counts at a share of training; progress must not decrease."""
+        seen, counted, gap = (float(number) for number in self.state.tolist())
+        if not gap <= self.target:
+            counted += progress - seen
+        self.state[:2] = torch.tensor([progress, counted], dtype=torch.float64)
+        return counted
+
+    def extra_repr(self) -> str:
+        """The target."""
+        return f"target={self.target}"

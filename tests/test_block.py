@@ -11,9 +11,10 @@ from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
 from products import generator, gradients
 from surrogates import HardLayer, straight_through
-from surrogates.block import running
+from surrogates.block import current_pass
 from surrogates.core import Op, Strategy
-from surrogates.kernels import Kernel, Logistic
+from surrogates.kernels import KERNELS, Kernel, Logistic
+from surrogates.members import ops
 from surrogates.ops.abs import Abs
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.ceil import Ceil
@@ -25,7 +26,6 @@ from surrogates.ops.quantize import Quantize
 from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
-from surrogates.ops.threshold import Threshold
 from surrogates.strategies.gumbel import Gumbel
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
@@ -34,7 +34,7 @@ from surrogates.strategies.subgradient import Subgradient
 torch.set_num_threads(1)
 T = 0.3
 LOGISTIC = (ReLU(), Abs(), Maximum(), Minimum())
-STEPS = (Round(), Floor(), Floor(0.5, -1, 1), Ceil(), Ceil(0.5, -1, 1), Quantize(), Heaviside(), Threshold())
+STEPS = (Round(), Floor(), Floor(0.5, -1, 1), Ceil(), Ceil(0.5, -1, 1), Quantize(), Heaviside())
 SMOOTH_CARRIER = StraightThrough(carrier="smooth", temperature=T)
 
 
@@ -87,7 +87,7 @@ def test_compiled_is_eager() -> None:
         for g, e in zip(*([got], [expected]) if isinstance(got, Tensor) else (got, expected), strict=True):
             torch.testing.assert_close(g, e)
             assert g.abs().sum() > 0
-    assert running() is None
+    assert current_pass() is None
 
 
 class Net(nn.Module):
@@ -146,7 +146,7 @@ def test_an_error_inside_leaves_no_block_open() -> None:
 
     with pytest.raises(KeyError):
         broken(torch.zeros(1))
-    assert running() is None
+    assert current_pass() is None
     assert broken.__name__ == "broken"
 
 
@@ -154,10 +154,10 @@ def test_threads_do_not_see_each_others_blocks() -> None:
     seen: list[object] = []
 
     def function(x: Tensor) -> Tensor:
-        thread = threading.Thread(target=lambda: seen.append(running()))
+        thread = threading.Thread(target=lambda: seen.append(current_pass()))
         thread.start()
         thread.join()
-        seen.append(running())
+        seen.append(current_pass())
         return x
 
     straight_through(function)(torch.ones(2))
@@ -210,10 +210,8 @@ def test_a_temperature_with_a_derivative_keeps_it(op: Op) -> None:
     torch.testing.assert_close(got, expected)
 
 
-def test_a_carrier_that_is_not_linear_in_its_curves_is_computed_with_their_values() -> None:
+def test_an_op_with_another_smooth_reading_does_not_inherit_the_slopes() -> None:
     class Squared(ReLU):
-        linear_in_curves = False
-
         def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
             return super().smooth(x, kernel, T) ** 2
 
@@ -221,3 +219,19 @@ def test_a_carrier_that_is_not_linear_in_its_curves_is_computed_with_their_value
     ste = gradients(partial(SMOOTH_CARRIER, Squared(), T=T), x)
     torch.testing.assert_close(ste, gradients(partial(Smooth(), Squared(), T=T), x))
     assert not torch.allclose(ste[0], gradients(partial(Smooth(), ReLU(), T=T), x)[0])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_declared_slopes_are_the_derivatives_of_the_smooth_reading(kernel: str) -> None:
+    ran = 0
+    for op in (cls() for cls in ops().values()):
+        if not op.declares("slopes") or (op.needs_mean and not KERNELS[kernel].has_mean):
+            continue
+        x = pairs()[: op.inputs]
+        for temperature in (0.05, 0.5, 2.0):
+            ste = StraightThrough(carrier="smooth", kernel=kernel, temperature=temperature)
+            smooth = Smooth(kernel=kernel, temperature=temperature)
+            for got, expected in zip(gradients(partial(ste, op), x), gradients(partial(smooth, op), x), strict=True):
+                torch.testing.assert_close(got, expected)
+        ran += 1
+    assert ran == (12 if KERNELS[kernel].has_mean else 4)

@@ -100,8 +100,8 @@ def test_each_module_is_the_surrogate_call(name: str, s: Strategy) -> None:
     with torch.no_grad():
         plain = model(x.clone())
     report = convert(model, s, empty="raise")
-    assert sum(report.taken.values()) == 1, report
-    assert not report.left
+    assert sum(report.replaced.values()) == 1, report
+    assert not report.not_replaced
     value = model(x.clone().requires_grad_() * 1)
     if s.soft_forward:
         torch.testing.assert_close(value, reference(s, x, module))
@@ -155,18 +155,18 @@ def net() -> Net:
 def test_the_report_names_what_was_converted_and_what_not() -> None:
     model = net()
     report = convert(model, STE, clamp=None)
-    assert {(row.call, row.where, row.fate) for row in report.taken} == {
+    assert {(row.call, row.where, row.fate) for row in report.replaced} == {
         ("ReLU", "stem.2", "ReLU() by StraightThrough(temperature=0.7)"),
         ("MaxPool2d", "body.2", "Max() by StraightThrough(temperature=0.7)"),
         ("PReLU", "head.4", "ReLU() by StraightThrough(temperature=0.7)"),
     }
-    assert {(row.call, row.where, row.fate) for row in report.left} == {
+    assert {(row.call, row.where, row.fate) for row in report.not_replaced} == {
         ("Hardswish", "body.3", "no strategy chosen"),
         ("AdaptiveMaxPool2d", "head.0", "not supported"),
         ("Own", "head.3", "not supported"),
     }
     assert "body.2  Max() by StraightThrough(temperature=0.7)" in str(report)
-    assert not convert(model, STE, types=nn.Conv2d).taken
+    assert not convert(model, STE, types=nn.Conv2d).replaced
     assert model.stem[2] is model.body[1]  # shared still
 
 
@@ -174,8 +174,8 @@ def test_selection_by_type_name_and_filter() -> None:
     def converted(**kwargs: object) -> set[str]:
         model = net()
         report = convert(model, STE, **kwargs)
-        assert {row.fate for row in report.left} <= {"not selected", "not supported"}
-        return {row.where for row in report.taken}
+        assert {row.fate for row in report.not_replaced} <= {"not selected", "not supported"}
+        return {row.where for row in report.replaced}
 
     assert converted(types=nn.ReLU) == {"stem.2"}
     assert converted(types=(nn.ReLU, nn.MaxPool2d)) == {"stem.2", "body.2"}
@@ -270,7 +270,7 @@ def test_a_prepared_model_of_torch_ao() -> None:
     model(X[0, 0].float())
     before = model(X[0, 0].float())
     report = convert(model, STE, types=ao.FakeQuantize)
-    assert {row.where for row in report.taken} >= {"0.weight_fake_quant", "0.activation_post_process"}, report
+    assert {row.where for row in report.replaced} >= {"0.weight_fake_quant", "0.activation_post_process"}, report
     after = model(X[0, 0].float())
     assert after.shape == before.shape
     after.sum().backward()
@@ -280,12 +280,12 @@ def test_a_prepared_model_of_torch_ao() -> None:
 def test_layers_of_this_library_and_what_through_sees() -> None:
     model = nn.Sequential(HardLayer(Clamp(), SOFT), nn.ReLU())
     report = convert(model, STE)
-    assert [row.where for row in report.taken] == ["1"]
+    assert [row.where for row in report.replaced] == ["1"]
     with through(SUB) as seen:
         x = X.clone().requires_grad_()
         model(x)
-    assert not seen.taken
-    assert not seen.left
+    assert not seen.replaced
+    assert not seen.not_replaced
 
 
 def test_a_refused_pair_leaves_the_model_as_it_was() -> None:
@@ -295,8 +295,8 @@ def test_a_refused_pair_leaves_the_model_as_it_was() -> None:
         convert(model, Rewrite(), empty="raise")
     assert model[0] is first
     report = convert(model, Rewrite())
-    assert [row.where for row in report.left] == ["1"]
-    assert next(iter(report.left)).fate.startswith("Heaviside declares no reading 'rewrite'")
+    assert [row.where for row in report.not_replaced] == ["1"]
+    assert next(iter(report.not_replaced)).fate.startswith("Heaviside declares no reading 'rewrite'")
 
 
 def test_a_module_that_was_changed_asks_to_be_converted_anew() -> None:

@@ -164,8 +164,8 @@ def agree(s: Strategy, call: Callable[..., Tensor], reference: Callable[..., Ten
     def taken(*x: Tensor) -> Tensor:
         with through(s, empty="raise") as report:
             y = call(*x)
-        assert report.taken
-        assert not report.left, report
+        assert report.replaced
+        assert not report.not_replaced, report
         reports.append(report)
         return y
 
@@ -249,7 +249,7 @@ def test_no_value_of_a_hard_valued_strategy_changes(dtype: torch.dtype) -> None:
                     with through(s) as report:
                         y = function(leaf.clone() if inplace else leaf, *args)
                     first, right = values(y), values(plain)
-                    assert report.taken, (name, report)
+                    assert report.replaced, (name, report)
                     assert first.requires_grad
                     assert same(first, right), (name, s, dtype)
                     number = ~right.isnan()
@@ -301,7 +301,7 @@ def test_under_the_transforms_of_torch_func(s: Strategy) -> None:
         torch.testing.assert_close(tangent, loop[0].sum())
 
 
-# what is left alone
+# calls that are not replaced
 
 
 def test_what_wants_no_derivative_is_left_alone() -> None:
@@ -314,8 +314,8 @@ def test_what_wants_no_derivative_is_left_alone() -> None:
         assert torch.equal(x.detach().relu(), X.relu())
         assert not (X > 0).float().requires_grad
         assert torch.equal(x / 2, X / 2)
-    assert not report.taken
-    assert {(row.call, row.fate) for row in report.left} == {
+    assert not report.replaced
+    assert {(row.call, row.fate) for row in report.not_replaced} == {
         ("round", "no derivative is asked for"),
         ("relu", "no derivative is asked for"),
     }
@@ -325,7 +325,7 @@ def test_an_empty_cell_is_left_alone_or_raised() -> None:
     x, signs = X.clone().requires_grad_(), X.sign()
     with through(Rewrite()) as report:
         assert torch.equal(x.sign(), signs)
-    assert [(r.call, r.fate) for r in report.left] == [
+    assert [(r.call, r.fate) for r in report.not_replaced] == [
         ("sign", "Sign declares no reading 'rewrite' (surrogates/ops/sign.py)")
     ]
     with pytest.raises(EmptyCell, match="Sign declares no reading"), through(Rewrite(), empty="raise"):
@@ -340,10 +340,10 @@ def test_strategies_by_op() -> None:
         assert torch.autograd.grad(x.round().sum(), x)[0].eq(0).all()
         assert torch.equal(x.max(1).values, SOFT(Max(1), x))
         x.abs()
-    assert {row.call: row.fate for row in report.left} == {"abs": "no strategy chosen"}
+    assert {row.call: row.fate for row in report.not_replaced} == {"abs": "no strategy chosen"}
     with through(None, floor=STE) as report:
         x.floor(), x.round()
-    assert [row.call for row in report.taken] == ["floor"]
+    assert [row.call for row in report.replaced] == ["floor"]
 
 
 def test_mistakes_are_refused_before_the_block() -> None:
@@ -370,7 +370,7 @@ def test_calls_without_an_op_are_reported_and_unchanged() -> None:
         x.clamp(1.0, 0.5)
         F.max_pool1d(x, 2, return_indices=True)
         x.floor().long()
-    assert {row.call for row in report.left} == {
+    assert {row.call for row in report.not_replaced} == {
         "cummax",
         "histc",
         "long",
@@ -379,7 +379,7 @@ def test_calls_without_an_op_are_reported_and_unchanged() -> None:
         "clamp",
         "max_pool1d_with_indices",
     }
-    assert [row.call for row in report.taken] == ["floor"]
+    assert [row.call for row in report.replaced] == ["floor"]
 
 
 class Logged(Tensor):
@@ -391,10 +391,10 @@ def test_other_tensor_classes_keep_their_own_ways() -> None:
     with through(STE) as report:
         y = x.round()
     assert type(y) is Logged
-    assert not report.taken
+    assert not report.replaced
     with through(STE) as report:
         nn.Parameter(X).round()
-    assert report.taken
+    assert report.replaced
 
 
 def test_layers_of_this_library_keep_their_strategies() -> None:
@@ -403,8 +403,8 @@ def test_layers_of_this_library_keep_their_strategies() -> None:
     with through(STE) as report:
         assert torch.equal(layer(x), layer(x.detach()))
         assert torch.autograd.grad(layer(x).sum(), x)[0].unique().numel() > 3
-    assert not report.taken
-    assert not report.left
+    assert not report.replaced
+    assert not report.not_replaced
 
 
 # the report, the noise, the block
@@ -416,11 +416,11 @@ def test_the_report_counts_by_call_and_line() -> None:
         for _ in range(3):
             y = x.round() + x.floor()
         y.abs()
-    here = {row.where.split(":")[0] for row in (*report.taken, *report.left)}
+    here = {row.where.split(":")[0] for row in (*report.replaced, *report.not_replaced)}
     assert here == {"test_through.py"}
-    assert sorted(report.taken.values()) == [3, 3]
+    assert sorted(report.replaced.values()) == [3, 3]
     lines = str(report).splitlines()
-    assert lines[0] == "taken:"
+    assert lines[0] == "replaced:"
     assert lines[1].split() == [
         "3",
         "x",
@@ -430,16 +430,16 @@ def test_the_report_counts_by_call_and_line() -> None:
         "by",
         "StraightThrough(temperature=0.7)",
     ]
-    assert lines[3] == "left alone:"
+    assert lines[3] == "not replaced:"
     assert lines[4].split()[:3] == ["1", "x", "abs"]
     assert lines[4].endswith("no strategy chosen")
     assert max(map(len, lines)) <= 80
     with through(STE) as report:
         nn.ReLU()(x)
-    assert next(iter(report.taken)).where.startswith("test_through.py")  # the model's line, not torch's
+    assert next(iter(report.replaced)).where.startswith("test_through.py")  # the model's line, not torch's
     with through(STE) as report:
         pass
-    assert str(report) == "taken: none\nleft alone: none"
+    assert str(report) == "replaced: none\nnot replaced: none"
 
 
 def test_noise_is_keyed_by_seed_step_and_call() -> None:
@@ -480,8 +480,8 @@ def test_of_nested_blocks_the_innermost_counts_and_errors_leave_both() -> None:
         with pytest.raises(KeyError), through(SUB):
             raise KeyError
         assert torch.autograd.grad(x.round().sum(), x)[0].eq(1).all()
-    assert {row.call for row in outer.taken} == {"round", ">"}
-    assert [row.call for row in inner.taken] == ["round"]
+    assert {row.call for row in outer.replaced} == {"round", ">"}
+    assert [row.call for row in inner.replaced] == ["round"]
     assert torch.autograd.grad(x.round().sum(), x)[0].eq(0).all()
 
 
@@ -547,8 +547,8 @@ def test_a_residual_block() -> None:
     with through(STE) as report:
         y = model(x)
     assert torch.equal(y, model(x))
-    assert sum(report.taken.values()) == 3
-    assert not report.left
+    assert sum(report.replaced.values()) == 3
+    assert not report.not_replaced
     with through(SUB):  # away from ties autograd's own derivative
         got = torch.autograd.grad(model(x).square().sum(), list(model.parameters()))
     right = torch.autograd.grad(model(x).square().sum(), list(model.parameters()))
@@ -568,7 +568,7 @@ def test_a_quantizer_written_by_hand_has_exactly_its_levels() -> None:
         y = quantizer(a, s)
     assert torch.equal(y, quantizer(x, scale))
     assert y.unique().numel() == 16
-    assert len(report.taken) == 2
+    assert len(report.replaced) == 2
     by_x, by_scale = torch.autograd.grad(y.sum(), (a, s))
     codes = (x / scale).round()
     inside = (codes > -8) & (codes < 7)
@@ -627,6 +627,6 @@ def test_case_A04_boolean_indexing_is_named() -> None:
     with through(STE) as report:
         y = x[x.norm(dim=1) < limit]
     assert torch.equal(y, x.detach()[x.detach().norm(dim=1) < 1.5])
-    assert [(row.call, row.fate) for row in report.left] == [
+    assert [(row.call, row.fate) for row in report.not_replaced] == [
         ("<", "its result used by []: boolean indexing has no derivative by the mask")
     ]

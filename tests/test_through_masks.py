@@ -178,8 +178,8 @@ def test_what_is_made_of_a_comparison_or_an_index(name: str, s: Strategy) -> Non
     def taken(*x: Tensor) -> Tensor:
         with through(s, empty="raise") as report:
             y = call(*x)
-        assert not report.left, report
-        assert report.taken
+        assert not report.not_replaced, report
+        assert report.replaced
         return y
 
     leaves = [t.clone().requires_grad_() for t in (X, Y, Z)]
@@ -208,12 +208,12 @@ def test_every_comparison_and_index_is_taken_by_function_method_and_operator() -
                 y = function(x, Y).double()
             assert torch.equal(y, function(X, Y).double())
             if "equal" in (meaning.__name__, meaning.__name__[4:]):
-                assert sum(report.taken.values()) == 1
+                assert sum(report.replaced.values()) == 1
                 continue  # above
             excess, sign = (X - Y, 1) if "greater" in meaning.__name__ else (Y - X, -1)
             slope = sign * 0.5 * (excess.abs() <= 1).double()
             torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], slope)
-            assert sum(report.taken.values()) == 1
+            assert sum(report.replaced.values()) == 1
             ran += 1
     assert ran >= 16
     assert {name for names in INDICES.values() for name in names} == {"argmax", "argmin"}
@@ -258,7 +258,7 @@ def test_the_uses_are_covered() -> None:
                 with through(STE) as report:
                     y = function(x > 0.1, *args) * 1.0
                 assert y.requires_grad, name
-                assert not report.left, (name, report)
+                assert not report.not_replaced, (name, report)
                 assert torch.autograd.grad(y.sum(), x)[0].any() or name in ("__getitem__", "one_of"), name
                 ran += 1
     assert ran > 60
@@ -297,7 +297,7 @@ def test_what_has_no_derivative_by_a_mask_is_named() -> None:
         assert torch.equal(Y[:, :2].gather(1, index.unsqueeze(1) % 2), Y[:, :2].gather(1, X.argmax(-1, True) % 2))
         F.one_hot(x.topk(2).indices, 4).double()
         x.gather(1, x.topk(2).indices)
-    said = {row.fate for row in report.left}
+    said = {row.fate for row in report.not_replaced}
     assert said == {
         "its result used by __bool__",
         "its result used by any",
@@ -324,7 +324,7 @@ def test_a_comparison_without_a_cell_is_left_alone_where_it_is_used() -> None:
     with through(Rewrite()) as report:
         y = (x > 0).double()
     assert torch.equal(y, (X > 0).double())
-    assert [row.fate for row in report.left] == [
+    assert [row.fate for row in report.not_replaced] == [
         "its result used by double: Compare declares no reading 'rewrite' (surrogates/ops/compare.py)"
     ]
 

@@ -1,4 +1,4 @@
-"""A record of a backward pass: which node of the graph turned the gradient to nothing, to zero, or to NaN."""
+"""A record of a backward pass: which node of the graph turned the gradient to None, to zero, or to NaN."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from surrogates.diagnosis.numbers import all_finite, all_zero, is_finite, is_zer
 
 
 @dataclass(frozen=True)
-class Passage:
-    """What went through one edge of the graph: the gradient a node was given and the one it passed on."""
+class EdgeGradient:
+    """The gradients at one edge of the graph: the one a node was given and the one it passed on."""
 
     node: Node
     following: Node
@@ -30,7 +30,7 @@ class Backward:
     """The gradients of the parameters, or the error and the node that raised it, and all passages in their order."""
 
     gradients: list[Tensor | None]
-    passages: list[Passage] = field(default_factory=list)
+    passages: list[EdgeGradient] = field(default_factory=list)
     error: Exception | None = None
     failed: Node | None = None
 
@@ -82,7 +82,7 @@ def masks(nodes: Sequence[Node], parameters: Sequence[Tensor]) -> dict[Node, int
     return found
 
 
-def _watch(node: Node, passages: list[Passage], started: list[Node]) -> tuple[Any, Any]:
+def _watch(node: Node, passages: list[EdgeGradient], started: list[Node]) -> tuple[Any, Any]:
     def before(given: Sequence[Tensor | None]) -> None:
         started.append(node)
 
@@ -91,13 +91,15 @@ def _watch(node: Node, passages: list[Passage], started: list[Node]) -> tuple[An
         zero, finite = all_zero(given), all_finite(given)
         for (following, _), gradient in zip(node.next_functions, passed, strict=False):
             if following is not None:
-                passages.append(Passage(node, following, zero, finite, _passed(gradient), _of_zero(given, gradient)))
+                passages.append(
+                    EdgeGradient(node, following, zero, finite, _outcome(gradient), _of_zero(given, gradient))
+                )
 
     prehook: Callable[..., Any] = node.register_prehook
     return prehook(before), node.register_hook(after)
 
 
-def _passed(gradient: Tensor | None) -> str:
+def _outcome(gradient: Tensor | None) -> str:
     if gradient is None:
         return "none"
     if not is_finite(gradient):

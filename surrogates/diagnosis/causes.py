@@ -1,4 +1,4 @@
-"""From the two records to what is wrong: the calls at which a parameter's gradient ends, and why."""
+"""Finds in the two records the calls at which a parameter's gradient ends, and why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from surrogates.diagnosis.backward import Backward, masks
-from surrogates.diagnosis.trace import Call, Trace, Value
+from surrogates.diagnosis.trace import Operation, Trace, Value
 
 PRODUCTS = ("Mul", "Mm", "Mv", "Addmm", "Addmv", "Bmm", "Baddbmm", "Dot", "Convolution", "Linear", "Div")  # nodes
 
@@ -19,12 +19,12 @@ class Cause:
     """A call and the parameters (bits) that it keeps from a gradient; `source`: the numbers that are to blame."""
 
     kind: str  # cut, flattened, not finite, exception
-    call: Call
+    call: Operation
     parameters: int
     node: Node | None = None
     output: Value | None = None  # of a cut: the result without a graph
     source: Value | None = None
-    given_to: Call | None = None  # the first call that was given the source
+    given_to: Operation | None = None  # the first call that was given the source
     zero_times_infinity: bool = False
 
 
@@ -111,7 +111,7 @@ def explosions(lineage: Lineage, backward: Backward, graph: dict[Node, int], aff
     return list(found.values())
 
 
-def origin(value: Value, given_to: Call, has: Callable[[Value], bool]) -> tuple[Value, Call]:
+def origin(value: Value, given_to: Operation, has: Callable[[Value], bool]) -> tuple[Value, Operation]:
     """The earliest value with a property on a way back along values that all have it, and the call it was given to."""
     while (maker := value.call) is not None:
         earlier = next((given for given in maker.inputs if has(given) and given is not value), None)

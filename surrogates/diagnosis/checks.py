@@ -1,4 +1,4 @@
-"""What can't be diagnosed, told before the work starts."""
+"""Refuses, before the work starts, what cannot be diagnosed."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ from torch.autograd.graph import Node
 from surrogates.diagnosis.backward import Backward, differentiate, masks, reachable
 from surrogates.diagnosis.causes import Cause, Lineage, cuts, departures, explosions, stops, union
 from surrogates.diagnosis.checks import check_arguments, check_loss
+from surrogates.diagnosis.keep_state import keep_state
 from surrogates.diagnosis.numbers import state
 from surrogates.diagnosis.place import Place, place_of
-from surrogates.diagnosis.reasons import finding, merged, raised, unrelated
+from surrogates.diagnosis.reasons import exception_finding, merge, to_finding, unrelated_loss
 from surrogates.diagnosis.report import Diagnosis
 from surrogates.diagnosis.trace import Trace, Value
-from surrogates.diagnosis.untouched import untouched
 
 
 def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagnosis:
@@ -31,14 +31,14 @@ def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagn
     and the random generators are as before afterwards. An exception in a pass is part of the answer.
 
     The operations seen are the calls of torch functions, Tensor methods and operators, and custom autograd Functions.
-    What a model computes inside TorchScript is one step without a line of its own.
+    Everything inside TorchScript is one step without a line.
     Raises TypeError for a model that is no module, a loss_fn that can't be called or returns neither a tensor nor a
     number, ValueError for a model without a trained parameter, with parameters that have no shape yet (lazy modules),
     or with reentrant checkpoints, whose gradients exist in backward() only.
     """
     check_arguments(model, loss_fn)
     trace = Trace(model, _forward.__code__)
-    with untouched(model), torch.inference_mode(False), torch.enable_grad(), _eager():
+    with keep_state(model), torch.inference_mode(False), torch.enable_grad(), _eager():
         try:
             with trace:
                 loss = _forward(model, loss_fn, batch)
@@ -71,11 +71,11 @@ def _examine(model: nn.Module, trace: Trace, loss: Any) -> Diagnosis:
         return _failed_backward(model, trace, backward, loss)
     states = {name: state(g) for name, g in zip(trained, backward.gradients, strict=True)}
     causes = _causes(lineage, value, backward, graph, states)
-    findings = [finding(cause, _names(cause.parameters, trained)) for cause in causes]
+    findings = [to_finding(cause, _names(cause.parameters, trained)) for cause in causes]
     if not _excuse(states, lineage, value, causes):
-        findings.append(unrelated(tuple(trained)))
+        findings.append(unrelated_loss(tuple(trained)))
     frozen = {name: "frozen" for name, _ in model.named_parameters()}
-    return Diagnosis(_outcome(states), frozen | states, merged(findings), number)
+    return Diagnosis(_outcome(states), frozen | states, merge(findings), number)
 
 
 def _causes(
@@ -112,15 +112,15 @@ def _failed_forward(model: nn.Module, trace: Trace, error: Exception) -> Diagnos
     lineage = Lineage(trace, list(trained.values()))
     given = [] if trace.running is None else [v for v in trace.running.inputs if not v.tensor.is_floating_point()]
     causes = [cause for value in given for cause in cuts(lineage, value, lineage.by_numbers(value))]
-    found = raised(error, trace.running, trace.running.place if trace.running else place_of(error))
-    findings = [found, *(finding(cause, _names(cause.parameters, trained)) for cause in causes)]
-    return Diagnosis("exception", _unknown(model), merged(findings), error=error)
+    found = exception_finding(error, trace.running, trace.running.place if trace.running else place_of(error))
+    findings = [found, *(to_finding(cause, _names(cause.parameters, trained)) for cause in causes)]
+    return Diagnosis("exception", _unknown(model), merge(findings), error=error)
 
 
 def _failed_backward(model: nn.Module, trace: Trace, backward: Backward, loss: Tensor) -> Diagnosis:
     assert backward.error is not None
     call = None if backward.failed is None else trace.owner(backward.failed)
-    found = raised(backward.error, call, call.place if call else Place(), tuple(loss.shape))
+    found = exception_finding(backward.error, call, call.place if call else Place(), tuple(loss.shape))
     return Diagnosis("exception", _unknown(model), (found,), error=backward.error)
 
 

@@ -1,4 +1,4 @@
-"""What matters of a tensor's numbers here: whether all are zero, and whether any is not finite."""
+"""Facts about a tensor's numbers: whether all are zero, and whether any is not finite."""
 
 from __future__ import annotations
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import linecache
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import CodeType, FrameType
 
 import torch
 from torch import nn
 
-import surrogates
-
-SKIPPED = (*torch.__path__, *surrogates.__path__, "<frozen ", "<string>")
+LIBRARY = str(Path(__file__).parents[1])
+SKIPPED = (*torch.__path__, LIBRARY, "<frozen ", "<string>")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A cause in words."""
+"""Puts a cause into sentences."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from surrogates.diagnosis.causes import Cause
 from surrogates.diagnosis.place import Place
 from surrogates.diagnosis.remedies import Remedy, always_flat, remedies, remedy
 from surrogates.diagnosis.report import Finding
-from surrogates.diagnosis.trace import Call, Value
+from surrogates.diagnosis.trace import Operation, Value
 from surrogates.hard_layer import HardLayer
 
 WITHOUT_GRAPH = ("detach", "data")
 
 
-def finding(cause: Cause, parameters: tuple[str, ...]) -> Finding:
+def to_finding(cause: Cause, parameters: tuple[str, ...]) -> Finding:
     """What is reported of a cause; its place is the source's if an earlier call made the numbers that are to blame."""
     operation = _operation(cause)
-    words = {"cut": _cut, "flattened": _flattened, "not finite": _not_finite}[cause.kind](cause, operation)
+    words = {"cut": _why_cut, "flattened": _why_flat, "not finite": _why_not_finite}[cause.kind](cause, operation)
     blamed = cause.source and (cause.source.call or cause.given_to)
     if blamed and blamed is not cause.call:
         return Finding(cause.kind, blamed.name, blamed.place, parameters, words, _offers(cause.kind, blamed, None))
@@ -28,13 +28,13 @@ def finding(cause: Cause, parameters: tuple[str, ...]) -> Finding:
     return Finding(cause.kind, operation, cause.call.place, parameters, words, offers)
 
 
-def unrelated(parameters: tuple[str, ...]) -> Finding:
+def unrelated_loss(parameters: tuple[str, ...]) -> Finding:
     """What is reported of a loss in which no parameter has a part."""
     words = "the loss was not computed from any parameter of this model: is it a constant, or another model's?"
     return Finding("cut", "the loss", Place(), parameters, words)
 
 
-def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def merge(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """One finding for an operation at a line, with all its parameters and reasons."""
     found: dict[tuple[str, str, Place], Finding] = {}
     for new in findings:
@@ -47,7 +47,7 @@ def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(found.values())
 
 
-def _offers(kind: str, call: Call, output: Value | None, operation: str | None = None) -> tuple[Remedy, ...]:
+def _offers(kind: str, call: Operation, output: Value | None, operation: str | None = None) -> tuple[Remedy, ...]:
     if kind == "not finite":
         return ()
     if isinstance(call.place.layer, HardLayer):
@@ -55,7 +55,9 @@ def _offers(kind: str, call: Call, output: Value | None, operation: str | None =
     return remedies(operation or call.name, output is not None and not output.tensor.is_floating_point())
 
 
-def raised(error: Exception, call: Call | None, place: Place, loss_shape: tuple[int, ...] | None = None) -> Finding:
+def exception_finding(
+    error: Exception, call: Operation | None, place: Place, loss_shape: tuple[int, ...] | None = None
+) -> Finding:
     """What is reported of an exception."""
     words = f"{type(error).__name__}: {' '.join(str(error).split())}"
     if loss_shape:
@@ -74,7 +76,7 @@ def _operation(cause: Cause) -> str:
     return cause.call.name
 
 
-def _cut(cause: Cause, operation: str) -> str:
+def _why_cut(cause: Cause, operation: str) -> str:
     if cause.node is not None:
         return f"the backward of {operation} returns no gradient for an input that needs one"
     if cause.call.leaves:
@@ -88,15 +90,15 @@ def _cut(cause: Cause, operation: str) -> str:
         kind = str(cause.output.tensor.dtype).removeprefix("torch.")
         return f"the result of {operation} that is used is of type {kind}, which has no graph: not zero, none at all"
     if cause.output is not None and cause.output.tensor.is_leaf and cause.output.tensor.requires_grad:
-        return f"{operation} makes a leaf of its own of the numbers, at which the graph ends"
+        return f"{operation} makes a new leaf of the numbers, at which the graph ends"
     if not cause.call.recording:
         return "the gradient mode is off here (torch.no_grad or inference_mode): move this out of the block"
     return f"torch gives this result of {operation} no graph"
 
 
-def _flattened(cause: Cause, operation: str) -> str:
+def _why_flat(cause: Cause, operation: str) -> str:
     if cause.source is not None:
-        return f"{operation} multiplies the gradient by numbers that are all zero: {_made(cause.source)}"
+        return f"{operation} multiplies the gradient by numbers that are all zero: {_maker(cause.source)}"
     flat = always_flat(operation)
     if flat:
         return f"{operation} has a graph, and its derivative is zero almost everywhere, on any batch"
@@ -105,12 +107,12 @@ def _flattened(cause: Cause, operation: str) -> str:
     return f"the gradient that arrives is not zero, the one that {operation} passes on is zero everywhere"
 
 
-def _not_finite(cause: Cause, operation: str) -> str:
+def _why_not_finite(cause: Cause, operation: str) -> str:
     if cause.source is not None:
         name = cause.given_to.name if cause.given_to else operation
         if cause.source.call is not None:
             return f"{cause.source.call.name} makes NaN or infinity of finite numbers, and {name} is given them"
-        return f"{name} is given numbers that are not finite: {_made(cause.source)}"
+        return f"{name} is given numbers that are not finite: {_maker(cause.source)}"
     if cause.zero_times_infinity:
         return (
             f"the gradient that arrives is 0, and the derivative of {operation} is not finite: 0 * inf is NaN. Choose "
@@ -119,7 +121,7 @@ def _not_finite(cause: Cause, operation: str) -> str:
     return f"the gradient that arrives is finite, the derivative of {operation} is not"
 
 
-def _made(source: Value) -> str:
+def _maker(source: Value) -> str:
     if source.parameter is not None:
         return f"the parameter {source.parameter}"
     if source.call is None:

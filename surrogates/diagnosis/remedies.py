@@ -1,4 +1,4 @@
-"""What this library has instead of a torch operation: found by name among the ops, and by what each declares."""
+"""The ops that can replace a torch operation, found by name, and the strategies that each of them takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from surrogates import members
 from surrogates.core import EmptyCell, Op, Strategy
 
-# Where torch's name is not the op's; stems of modules in surrogates/ops, those that exist are taken.
+# Where torch's name is not the op's; stems of modules in surrogates/ops, only those that exist count.
 STEMS = {
     **dict.fromkeys(("gt", "ge", "lt", "le", "eq", "ne", "nonzero"), ("compare", "threshold", "where")),
     **dict.fromkeys(("long", "int", "short", "char", "byte", "to", "type"), ("trunc", "round")),

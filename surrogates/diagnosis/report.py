@@ -1,4 +1,4 @@
-"""What a diagnosis says: fields, and a text of 80 columns."""
+"""A diagnosis: its fields, and its text of 80 columns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from surrogates.diagnosis.place import Place
 from surrogates.diagnosis.remedies import Remedy
+from surrogates.own_model.calls import COMPARISONS, ELEMENTWISE, INDICES, SELECTION
 
 WIDTH = 80
 STATES = {
@@ -43,16 +44,16 @@ class Finding:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield _cropped(f"{self.kind}: {self.operation}")
+        yield _crop(f"{self.kind}: {self.operation}")
         if self.place.file:
-            yield _cropped(f"    {_short(self.place.file)}:{self.place.line}, in {self.place.function}")
-            yield _cropped(f"        {self.place.code}")
-        yield from _wrapped(self.place.owner)
-        yield from _wrapped(self.reason)
+            yield _crop(f"    {_short(self.place.file)}:{self.place.line}, in {self.place.function}")
+            yield _crop(f"        {self.place.code}")
+        yield from _wrap(self.place.owner)
+        yield from _wrap(self.reason)
         if self.parameters:
-            yield from _wrapped("parameters: " + ", ".join(self.parameters))
+            yield from _wrap("parameters: " + ", ".join(self.parameters))
         for index, remedy in enumerate(self.remedies):
-            yield from _wrapped(("instead: " if index == 0 else "or: ") + str(remedy))
+            yield from _wrap(("instead: " if index == 0 else "or: ") + str(remedy))
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Diagnosis:
         return tuple(name for name, held in self.parameters.items() if held == state)
 
     def __str__(self) -> str:
-        lines = [*_wrapped(self._headline(), indent=0), ""]
+        lines = [*_wrap(self._headline(), indent=0), ""]
         for state, words in STATES.items():
             if names := self.named(state):
                 shown = ", ".join(names) if state != "finite" or len(names) < 4 else f"{len(names)} parameters"
@@ -95,8 +96,6 @@ class Diagnosis:
 
     def _within_through(self) -> bool:
         """Whether `surrogates.through` takes the calls that are named."""
-        from surrogates.own_model.calls import COMPARISONS, ELEMENTWISE, INDICES, SELECTION
-
         tables = (ELEMENTWISE, SELECTION, COMPARISONS, INDICES)
         names = {name for table in tables for known in table.values() for name in known}
         return any(finding.remedies and finding.operation in names for finding in self.findings)
@@ -111,7 +110,7 @@ class Diagnosis:
         return f"{self.outcome}: {bad} of {len(self.parameters)} parameters get no usable gradient{at}"
 
 
-def _wrapped(text: str, indent: int = 4) -> list[str]:
+def _wrap(text: str, indent: int = 4) -> list[str]:
     return textwrap.wrap(
         text,
         WIDTH,
@@ -127,5 +126,5 @@ def _short(file: str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 
 
-def _cropped(line: str) -> str:
+def _crop(line: str) -> str:
     return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."

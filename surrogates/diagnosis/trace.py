@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from surrogates.diagnosis.numbers import is_finite, is_zero
 from surrogates.diagnosis.place import Place, place
+from surrogates.torch_private import innermost
 
 ACCUMULATED: Any = Tensor.grad.__get__  # type: ignore[union-attr]  # not computed in this pass
 # Conversions that hand a tensor's numbers to Python, where no graph follows them.
@@ -27,7 +28,7 @@ class Value:
     """A tensor between two changes in place. Holding it keeps its identity from being used again."""
 
     tensor: Tensor
-    call: Call | None = None  # what returned it; None for parameters, data and constants
+    call: Operation | None = None  # what returned it; None for parameters, data and constants
     node: Node | None = None
     parameter: str | None = None
     zero: bool = False  # everywhere
@@ -35,7 +36,7 @@ class Value:
 
 
 @dataclass(eq=False)
-class Call:
+class Operation:
     """One operation."""
 
     name: str
@@ -57,9 +58,9 @@ class Trace(TorchFunctionMode):
         super().__init__()
         self.names = {module: name for name, module in model.named_modules()}
         self.boundary = boundary
-        self.calls: list[Call] = []
-        self.running: Call | None = None  # the call that is being made; after an exception, the one that raised it
-        self.owners: dict[Node, Call] = {}
+        self.calls: list[Operation] = []
+        self.running: Operation | None = None  # the call that is being made; after an exception, the one that raised it
+        self.owners: dict[Node, Operation] = {}
         self.values: dict[int, Value] = {}
         self.memory: dict[int, Value] = {}
         for name, parameter in model.named_parameters():
@@ -73,7 +74,7 @@ class Trace(TorchFunctionMode):
         given = list(tensors((args, kwargs)))
         if not given or func == ACCUMULATED:
             return func(*args, **kwargs)
-        call = Call(_name(func), place(self.names, self.boundary), [], torch.is_grad_enabled())
+        call = Operation(_name(func), place(self.names, self.boundary), [], torch.is_grad_enabled())
         call.inputs = [self.value(tensor, call.place) for tensor in given]
         self.running = call
         versions = [_version(tensor) for tensor in given]
@@ -93,19 +94,19 @@ class Trace(TorchFunctionMode):
             source = None if tensor.grad_fn is not None else self.memory.get(_address(tensor))
             known = self._keep(Value(tensor, zero=is_zero(tensor), finite=is_finite(tensor)))
             if source is not None:  # wrapped as a Parameter, or back from numpy
-                call = Call(type(tensor).__name__, at, [source], recording=True)
+                call = Operation(type(tensor).__name__, at, [source], recording=True)
                 self._record(call, [tensor])
                 known = self.values[id(tensor)]
         if tensor.grad_fn is not None and tensor.grad_fn is not known.node:  # a custom Function's output, or a view
             known.node = tensor.grad_fn
-            self._own(known.node, known.call or Call(known.node.name(), at, [], recording=True))
+            self._own(known.node, known.call or Operation(known.node.name(), at, [], recording=True))
         return known
 
-    def owner(self, node: Node) -> Call:
+    def owner(self, node: Node) -> Operation:
         """The call that made a node of the graph; of a node made out of sight its name is all that is known."""
-        return self.owners.get(node) or Call(node.name(), Place(), [], recording=True)
+        return self.owners.get(node) or Operation(node.name(), Place(), [], recording=True)
 
-    def _record(self, call: Call, returned: list[Tensor]) -> None:
+    def _record(self, call: Operation, returned: list[Tensor]) -> None:
         self.calls.append(call)
         for tensor in {id(t): t for t in returned}.values():
             value = Value(tensor, call, tensor.grad_fn, zero=is_zero(tensor), finite=is_finite(tensor))
@@ -120,7 +121,7 @@ class Trace(TorchFunctionMode):
             self.memory[address] = value
         return value
 
-    def _own(self, node: Node, call: Call) -> None:
+    def _own(self, node: Node, call: Operation) -> None:
         """The graph from a node back to what is already known belongs to this call."""
         pending = [node]
         while pending:
@@ -134,9 +135,7 @@ class Trace(TorchFunctionMode):
 def tensors(value: Any) -> Iterator[Tensor]:
     """The tensors in nested tuples, lists and dictionaries, those inside torch.func's transforms unwrapped."""
     if isinstance(value, Tensor):
-        while torch._C._functorch.is_functorch_wrapped_tensor(value):
-            value = torch._C._functorch.get_unwrapped(value)
-        yield value
+        yield innermost(value)
     elif isinstance(value, (tuple, list)):
         for part in value:
             yield from tensors(part)

@@ -89,7 +89,7 @@ class KinkTable:
         return "\n".join([f"torch {self.version}", "", *self._lines(), "", LEGEND])
 
     def _lines(self) -> Iterator[str]:
-        yield from _folded((*HEADER[:-1], ""))
+        yield from _fold((*HEADER[:-1], ""))
         group = None
         for row in self.rows:
             if row.group != group:
@@ -97,7 +97,7 @@ class KinkTable:
                 yield f"-- {group} ".ljust(80, "-")
             marks = "!" * row.deviates_from_rule + "*" * row.deviates_from_ours
             cells = row.cells
-            yield from _folded((*cells[:2], SHORT[row.rule], *cells[3:], marks))
+            yield from _fold((*cells[:2], SHORT[row.rule], *cells[3:], marks))
 
 
 def kinks() -> KinkTable:
@@ -140,7 +140,7 @@ def _same(a: Outcome, b: Outcome) -> bool:
     return all(math.isclose(x, y, rel_tol=1e-6) or (math.isnan(x) and math.isnan(y)) for x, y in pairs)
 
 
-def _folded(cells: tuple[str, ...]) -> list[str]:
+def _fold(cells: tuple[str, ...]) -> list[str]:
     """A row in columns, a cell that is too long on several lines."""
     columns = [textwrap.wrap(cell, width) or [""] for cell, width in zip(cells, WIDTHS, strict=True)]
     height = max(map(len, columns))

@@ -31,5 +31,5 @@ class KWinners(Component):
 
     def forward(self, x: Tensor) -> Tensor:
         """The winners, and 0 elsewhere."""
-        mask: Tensor = self.mask(x.view_as(x))  # a tensor of its own, whose gradient is the mask's alone
+        mask: Tensor = self.mask(x.view_as(x))  # a separate tensor, so that its gradient is the mask's only
         return x * mask

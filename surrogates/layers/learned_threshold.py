@@ -31,6 +31,6 @@ class LearnedThreshold(Component):
 
     def forward(self, x: Tensor) -> Tensor:
         """What reaches the threshold."""
-        # x as a tensor of its own, whose gradient is the op's alone
+        # a separate tensor, so that its gradient is the op's only
         passes: Tensor = self.passes(x.view_as(x), self.threshold.to(x.dtype).expand_as(x))
         return x * passes

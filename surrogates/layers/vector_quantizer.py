@@ -53,12 +53,12 @@ class VectorQuantizer(Component):
         vectors = vectors[vectors.isfinite().all(-1)]
         if len(vectors):
             entries = len(self.codes)
-            self.codes.data.copy_(k_means(_spaced(vectors, min(len(vectors), PER_CODE * entries)), entries))
+            self.codes.data.copy_(k_means(_pick_evenly(vectors, min(len(vectors), PER_CODE * entries)), entries))
 
 
 def k_means(points: Tensor, count: int) -> Tensor:
-    """`count` means of points (n, d) after a few rounds from evenly spaced points; one that is nobody's stays."""
-    means = _spaced(points, count)
+    """`count` means of points (n, d) after a few rounds from evenly spaced points; a mean without points stays."""
+    means = _pick_evenly(points, count)
     for _ in range(ROUNDS):
         shares = torch.nn.functional.one_hot(nearest(points, means), count).to(points.dtype)
         members = shares.sum(0).unsqueeze(1)
@@ -66,6 +66,6 @@ def k_means(points: Tensor, count: int) -> Tensor:
     return means
 
 
-def _spaced(points: Tensor, count: int) -> Tensor:
+def _pick_evenly(points: Tensor, count: int) -> Tensor:
     """`count` of the points, evenly spaced in their order; some repeatedly if there are not as many."""
     return points[torch.arange(count, device=points.device) * len(points) // count]

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from surrogates.core import Op, rewriting
 from surrogates.kernels import KERNELS, Kernel
-from surrogates.staircases.expectation import curve
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,6 @@ class Abs(Op):
 
     needs_mean: ClassVar[bool] = True
     tempered_proxy: ClassVar[bool] = True
-    linear_in_curves: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "left", "right")
 
     def hard(self, x: Tensor) -> Tensor:
@@ -36,10 +34,10 @@ class Abs(Op):
         return self.smooth(x, KERNELS["logistic"], T)
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        def mean(x: Tensor, T: Tensor) -> Tensor:
-            return T * (kernel.ramp(x / T) + kernel.ramp(-x / T))
+        return T * (kernel.ramp(x / T) + kernel.ramp(-x / T))
 
-        return curve(x, T, mean, lambda x, T: 2 * kernel.cdf(x / T) - 1)
+    def slopes(self, x: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor]:
+        return (2 * kernel.cdf(x / T) - 1,)
 
     @rewriting("exact")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:

@@ -43,14 +43,14 @@ class ArgMax(Op):
         return self.smooth(x, None, T)
 
     def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        return self._settled(x, lambda shifted: torch.softmax(shifted / T, self.dim))
+        return self._weigh(x, lambda shifted: torch.softmax(shifted / T, self.dim))
 
     def smooth_sparsemax(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """sparsemax(x / T)."""
-        return self._settled(x, lambda shifted: sparsemax(shifted / T, self.dim))
+        return self._weigh(x, lambda shifted: sparsemax(shifted / T, self.dim))
 
-    def _settled(self, x: Tensor, weights: Callable[[Tensor], Tensor]) -> Tensor:
-        """The weights of x less its row's maximum, or the hard ones where that is infinite."""
+    def _weigh(self, x: Tensor, weights: Callable[[Tensor], Tensor]) -> Tensor:
+        """The weights of x minus its row's maximum, or the hard ones where that is infinite."""
         top = x.detach().amax(self.dim, keepdim=True)
         if known_finite(top):
             return weights(x - top)

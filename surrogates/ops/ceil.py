@@ -25,19 +25,22 @@ class Ceil(Floor):
     """
 
     def hard(self, x: Tensor) -> Tensor:
-        return torch.ceil(x) if self.step == 1.0 and not self.bounded else -self._mirrored().hard(-x)
+        return torch.ceil(x) if self.step == 1.0 and not self.bounded else -self._mirror().hard(-x)
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        return -self._mirrored().smooth(-x, kernel, T)
+        return -self._mirror().smooth(-x, kernel, T)
+
+    def slopes(self, x: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor]:
+        return self._mirror().slopes(-x, kernel, T)
 
     @rewriting("relaxed")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
-        return self._held(x + 0.5 * self.step)
+        return self._hold(x + 0.5 * self.step)
 
     @rewriting("relaxed", noisy=True)
     def rewrite_dither(self, x: Tensor, noise: Tensor) -> Tensor:
         """clamp(x + step U(0, 1), low, high): the mean of the clamp form, with the op's own spread."""
-        return self._held(x + self.step * noise)
+        return self._hold(x + self.step * noise)
 
-    def _mirrored(self) -> Floor:
+    def _mirror(self) -> Floor:
         return Floor(self.step, -self.high, -self.low)

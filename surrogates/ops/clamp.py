@@ -1,7 +1,6 @@
 """Clamping to an interval."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor
 from surrogates.core import Op, in_float32, passing, rewriting
 from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
-from surrogates.staircases.expectation import evaluate
+from surrogates.staircases.recompute import recompute
 
 FAR = -1e30  # as good as infinity, and finite over T
 
@@ -29,7 +28,6 @@ class Clamp(Op):
 
     low: float = 0.0
     high: float = 1.0
-    linear_in_curves: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "left", "right")
 
     def __post_init__(self) -> None:
@@ -47,14 +45,17 @@ class Clamp(Op):
         return x
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        return evaluate(x, T, partial(self._mean, kernel), partial(self._slope, kernel))
+        return recompute(x, T, lambda x, T: self._mean(x, kernel, T), lambda x, T: self._slope(x, kernel, T))
 
-    def _mean(self, kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
+    def slopes(self, x: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor]:
+        return (self._slope(x, kernel, T),)
+
+    def _mean(self, x: Tensor, kernel: Kernel, T: Tensor) -> Tensor:
         inward, side, half = self._inward(x)
         missing = T * (kernel.ramp((inward + half) / T) - kernel.ramp((inward - half) / T))
         return 0.5 * (self.low + self.high) + side * (half - missing)
 
-    def _slope(self, kernel: Kernel, x: Tensor, T: Tensor) -> Tensor:
+    def _slope(self, x: Tensor, kernel: Kernel, T: Tensor) -> Tensor:
         inward, _, half = self._inward(x)
         return kernel.cdf((inward + half) / T) - kernel.cdf((inward - half) / T)
 

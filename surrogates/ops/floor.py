@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -10,8 +9,8 @@ from torch import Tensor
 from surrogates.core import Op, flat, rewriting
 from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
-from surrogates.staircases.expectation import unbounded_stairs
-from surrogates.staircases.steps import bounded_stairs
+from surrogates.staircases.expectation import unbounded_slope, unbounded_stairs
+from surrogates.staircases.steps import bounded_slope, bounded_stairs
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,6 @@ class Floor(Op):
     step: float = 1.0
     low: float = -math.inf
     high: float = math.inf
-    linear_in_curves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,7 +42,11 @@ class Floor(Op):
             if math.isfinite(bound) and abs(bound / self.step - round(bound / self.step)) > 1e-6:
                 raise ValueError(f"{name} must be a multiple of step={self.step}, got {bound}")
         if self.bounded:
-            require_range(self.low, self.high, round((self.high - self.low) / self.step))
+            require_range(self.low, self.high, self._count)
+
+    @property
+    def _count(self) -> int:
+        return round((self.high - self.low) / self.step)
 
     @property
     def bounded(self) -> bool:
@@ -81,20 +83,24 @@ class Floor(Op):
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         if self.bounded:
-            count = round((self.high - self.low) / self.step)
-            return bounded_stairs(x, kernel, T, self.low, self.low + self.step, self.step, count)
+            return bounded_stairs(x, kernel, T, self.low, self.low + self.step, self.step, self._count)
         return self.step * unbounded_stairs(x / self.step - 0.5, kernel, T / self.step)
+
+    def slopes(self, x: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor]:
+        if self.bounded:
+            return (bounded_slope(x, kernel, T, self.low + self.step, self.step, self._count),)
+        return (unbounded_slope(x / self.step - 0.5, kernel, T / self.step),)
 
     @rewriting("relaxed")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
-        return self._held(x - 0.5 * self.step)
+        return self._hold(x - 0.5 * self.step)
 
     @rewriting("relaxed", noisy=True)
     def rewrite_dither(self, x: Tensor, noise: Tensor) -> Tensor:
         """clamp(x - step U(0, 1), low, high): the mean of the clamp form, with the op's own spread."""
-        return self._held(x - self.step * noise)
+        return self._hold(x - self.step * noise)
 
-    def _held(self, x: Tensor) -> Tensor:
+    def _hold(self, x: Tensor) -> Tensor:
         return torch.where(x < self.low, self.low, torch.where(x > self.high, self.high, x)) if self.bounded else x
 
     @property

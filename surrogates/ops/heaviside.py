@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -10,7 +9,6 @@ from torch import Tensor
 from surrogates.core import Op, flat, passing_between
 from surrogates.kernels import Kernel
 from surrogates.known import with_nan
-from surrogates.staircases.expectation import curve
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,6 @@ class Heaviside(Op):
     """
 
     zero: float = 1.0
-    linear_in_curves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -31,7 +28,7 @@ class Heaviside(Op):
             raise ValueError(f"zero must be finite, got {self.zero}")
 
     def hard(self, x: Tensor) -> Tensor:
-        step = torch.sign(x.detach())  # less than half the cost of a comparison that is converted
+        step = torch.sign(x.detach())  # half the cost of a comparison that is converted
         step = step.add_(1).clamp_(max=1) if self.zero == 1.0 else step.clamp_(min=0)
         if self.zero not in (0.0, 1.0):
             step = torch.where(x == 0, self.zero, step)
@@ -44,7 +41,10 @@ class Heaviside(Op):
         return 0.5 * passing_between(x, -1.0, 1.0)
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        return curve(x, T, lambda x, T: kernel.cdf(x / T), lambda x, T: kernel.density(x / T) / T)
+        return kernel.cdf(x / T)
+
+    def slopes(self, x: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor]:
+        return (kernel.density(x / T) / T,)
 
     def logits(self, x: Tensor) -> Tensor:
         return torch.stack([torch.zeros_like(x), x], -1)

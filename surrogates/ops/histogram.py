@@ -53,7 +53,7 @@ class Histogram(Op):
         passed = (rows.unsqueeze(-2) >= self._edges(x).unsqueeze(-1)).sum(-1)
         every = passed.new_full((*passed.shape[:-1], 1), rows.shape[-1])
         above = torch.cat([every, passed, torch.zeros_like(every)], -1)
-        return self._placed((above[..., :-1] - above[..., 1:]).to(x.dtype), rows)
+        return self._place((above[..., :-1] - above[..., 1:]).to(x.dtype), rows)
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
         zero = flat(x.movedim(self.dim, -1)).sum(-1, keepdim=True)
@@ -68,7 +68,7 @@ class Histogram(Op):
         one = torch.ones_like(rows).unsqueeze(-2)
         above = torch.cat([one, kernel.cdf(distance), torch.zeros_like(one)], -2)
         shares = above[..., :-1, :] - above[..., 1:, :]  # before the sum: never negative, as F rises
-        return self._placed(shares.sum(-1), rows)
+        return self._place(shares.sum(-1), rows)
 
     @rewriting("relaxed")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
@@ -79,5 +79,5 @@ class Histogram(Op):
         dtype = torch.promote_types(x.dtype, torch.float32)
         return torch.linspace(self.low, self.high, self.bins + 1, dtype=dtype, device=x.device)[1:-1]
 
-    def _placed(self, counts: Tensor, rows: Tensor) -> Tensor:
+    def _place(self, counts: Tensor, rows: Tensor) -> Tensor:
         return counts.masked_fill(rows.isnan().any(-1, keepdim=True), math.nan).movedim(-1, self.dim)

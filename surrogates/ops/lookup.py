@@ -10,7 +10,6 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
 from surrogates.kernels import Kernel
-from surrogates.known import known_finite
 from surrogates.staircases.mixture import mixture, shares
 from surrogates.staircases.steps import Steps
 
@@ -49,8 +48,6 @@ class Lookup(Op):
 
     def hard(self, x: Tensor, table: Tensor) -> Tensor:
         entry = self._entry(x, table).to(x.dtype)
-        if known_finite(x, table):
-            return entry
         return entry.masked_fill(self._coordinates(x).isnan().any(-1) | table.isnan().any(), math.nan)
 
     def subgradient(self, x: Tensor, table: Tensor, rule: str) -> Tensor:
@@ -80,7 +77,7 @@ class Lookup(Op):
         for corner in product((0, 1), repeat=self.dims):
             index = [both[side] for both, side in zip(corners, corner, strict=True)]
             share = torch.stack([both[side] for both, side in zip(weights, corner, strict=True)]).prod(0)
-            total = total + share * _taken(table, index)
+            total = total + share * _entries_at(table, index)
         return total.masked_fill(table.isnan().any(), math.nan)
 
     def _place(self, x: Tensor) -> Tensor:
@@ -100,7 +97,7 @@ class Lookup(Op):
             raise IndexError(f"a table without an entry has none to take, its shape is {tuple(table.shape)}")
         wide = x.detach().to(torch.promote_types(x.dtype, torch.float32))
         places = self._coordinates(self._place(wide)).unbind(-1)
-        return _taken(table, [_whole(place, n - 1) for place, n in zip(places, table.shape, strict=True)])
+        return _entries_at(table, [_whole(place, n - 1) for place, n in zip(places, table.shape, strict=True)])
 
     def _shares(self, x: Tensor, n: int, kernel: Kernel, T: Tensor | float) -> Tensor:
         """The probability of each of n entries, (..., n)."""
@@ -109,12 +106,10 @@ class Lookup(Op):
 
 def _whole(place: Tensor, last: int) -> Tensor:
     """The floor as an index between 0 and `last`; NaN is 0."""
-    place = place.detach()
-    finite = place if known_finite(place) else place.nan_to_num(nan=0.0, posinf=last, neginf=0.0)
-    return finite.clamp(0, last).long()
+    return place.detach().nan_to_num(nan=0.0, posinf=last, neginf=0.0).clamp(0, last).long()
 
 
-def _taken(table: Tensor, index: list[Tensor]) -> Tensor:
+def _entries_at(table: Tensor, index: list[Tensor]) -> Tensor:
     """The entries of a table at indices by dimension."""
     at = index[0]
     for i, n in zip(index[1:], table.shape[1:], strict=True):

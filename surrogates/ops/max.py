@@ -55,13 +55,13 @@ class Max(Op):
 
     def smooth_boltzmann(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """The mean of x weighted by softmax(x / T); not monotone."""
-        return self._weighted(x, lambda z: torch.softmax(z, self.dim), T)
+        return self._weighted_mean(x, lambda z: torch.softmax(z, self.dim), T)
 
     def smooth_sparsemax(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """The mean of x weighted by sparsemax(x / T); not monotone."""
-        return self._weighted(x, lambda z: sparsemax(z, self.dim), T)
+        return self._weighted_mean(x, lambda z: sparsemax(z, self.dim), T)
 
-    def _weighted(self, x: Tensor, weights: Callable[[Tensor], Tensor], T: Tensor | float) -> Tensor:
+    def _weighted_mean(self, x: Tensor, weights: Callable[[Tensor], Tensor], T: Tensor | float) -> Tensor:
         shifted, top, _ = below_maximum(x, self.dim)
         drop = torch.where(shifted.isinf(), 0, shifted)  # their weight is 0, and 0 * inf would be NaN
         return (top + (weights(shifted / T) * drop).sum(self.dim, keepdim=True)).squeeze(self.dim)
@@ -80,7 +80,7 @@ class Max(Op):
 
 
 def below_maximum(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
-    """x less its row's maximum, that maximum, and where it is finite; rows with an infinite one are a constant 0."""
+    """x minus its row's maximum, that maximum, and where it is finite; rows with an infinite one are a constant 0."""
     top = torch.amax(x.detach(), dim, keepdim=True)
     finite = ~top.isinf()
     return torch.where(finite, x - torch.where(finite, top, 0), 0), top, finite

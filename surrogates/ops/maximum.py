@@ -6,11 +6,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from surrogates.carriers import slopes_only
 from surrogates.core import Op, rewriting
 from surrogates.kernels import KERNELS, Kernel
-from surrogates.known import known_finite
-from surrogates.staircases.expectation import blend
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,6 @@ class Maximum(Op):
     needs_mean: ClassVar[bool] = True
     keeps_shape: ClassVar[bool] = False
     tempered_proxy: ClassVar[bool] = True
-    linear_in_curves: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
     def hard(self, a: Tensor, b: Tensor) -> Tensor:
@@ -43,11 +39,13 @@ class Maximum(Op):
         return self.smooth(a, b, KERNELS["logistic"], T)
 
     def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        if slopes_only() and known_finite(gap := a - b):
-            return blend(a, b, gap, kernel, T)
         first = a >= b
         top = torch.where(first, a, b)
         return top + T * kernel.ramp(minus_distance(a, b, first, top) / T)
+
+    def slopes(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor, Tensor]:
+        share = torch.nan_to_num(kernel.cdf((a - b) / T))  # inf - inf is NaN
+        return share, 1 - share
 
     @rewriting("exact")
     def rewrite(self, a: Tensor, b: Tensor, noise: None = None) -> Tensor:
@@ -61,8 +59,7 @@ class Maximum(Op):
 
 def minus_distance(a: Tensor, b: Tensor, first: Tensor, value: Tensor) -> Tensor:
     """-|a - b|, where `first` says that a - b >= 0; 0 where the op's value is infinite, and a - b may be NaN."""
-    distance = (a - b) * (1 - 2 * first.to(a.dtype))
-    return distance if known_finite(a, b) else torch.where(value.isinf(), 0, distance)
+    return torch.where(value.isinf(), 0, (a - b) * (1 - 2 * first.to(a.dtype)))
 
 
 def _where_finite(rewritten: Tensor, a: Tensor, b: Tensor) -> Tensor:

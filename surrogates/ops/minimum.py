@@ -6,12 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from surrogates.carriers import slopes_only
 from surrogates.core import Op, rewriting
 from surrogates.kernels import KERNELS, Kernel
-from surrogates.known import known_finite
 from surrogates.ops.maximum import Maximum, minus_distance
-from surrogates.staircases.expectation import blend
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,6 @@ class Minimum(Op):
     needs_mean: ClassVar[bool] = True
     keeps_shape: ClassVar[bool] = False
     tempered_proxy: ClassVar[bool] = True
-    linear_in_curves: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
     def hard(self, a: Tensor, b: Tensor) -> Tensor:
@@ -42,11 +38,13 @@ class Minimum(Op):
         return self.smooth(a, b, KERNELS["logistic"], T)
 
     def smooth(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        if slopes_only() and known_finite(gap := a - b):
-            return blend(b, a, gap, kernel, T)
         first = a <= b
         bottom = torch.where(first, a, b)
         return bottom - T * kernel.ramp(minus_distance(b, a, first, bottom) / T)
+
+    def slopes(self, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor, Tensor]:
+        share = torch.nan_to_num(kernel.cdf((b - a) / T))  # inf - inf is NaN
+        return share, 1 - share
 
     @rewriting("exact")
     def rewrite(self, a: Tensor, b: Tensor, noise: None = None) -> Tensor:

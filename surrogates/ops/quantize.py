@@ -1,7 +1,7 @@
 """Uniform quantization to 2^bits values."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from torch import Tensor
 from surrogates.core import Op, flat, in_float32, passing_between, rewriting
 from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
-from surrogates.staircases.steps import bounded_stairs
+from surrogates.staircases.steps import bounded_slope, bounded_stairs
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,6 @@ class Quantize(Op):
     low: float = 0.0
     high: float = 1.0
     bounds: Literal["inclusive", "strict"] = "inclusive"
-    linear_in_curves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if type(self.bits) is not int or not 1 <= self.bits <= 16:
@@ -74,6 +73,9 @@ class Quantize(Op):
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         first = self.low + 0.5 * self.step
         return bounded_stairs(x, kernel, T * self.step, self.low, first, self.step, self.steps)
+
+    def slopes(self, x: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor]:
+        return (bounded_slope(x, kernel, T * self.step, self.low + 0.5 * self.step, self.step, self.steps),)
 
     @rewriting("relaxed", noisy=True)
     def rewrite(self, x: Tensor, noise: Tensor) -> Tensor:

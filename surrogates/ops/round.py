@@ -8,7 +8,7 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
 from surrogates.kernels import Kernel
-from surrogates.staircases.expectation import tanh_stairs, unbounded_stairs
+from surrogates.staircases.expectation import tanh_stairs, unbounded_slope, unbounded_stairs
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,6 @@ class Round(Op):
     """
 
     needs_mean: ClassVar[bool] = True
-    linear_in_curves: ClassVar[bool] = True
 
     @property
     def grid(self) -> float:
@@ -44,6 +43,9 @@ class Round(Op):
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         return unbounded_stairs(x, kernel, T)
+
+    def slopes(self, x: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor]:
+        return (unbounded_slope(x, kernel, T),)
 
     def smooth_tanh(self, x: Tensor, kernel: Kernel | None, T: Tensor | float) -> Tensor:
         """The soft round of steepness a = 1 / T."""

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -10,7 +9,6 @@ from torch import Tensor
 from surrogates.core import Op, flat, passing_between
 from surrogates.kernels import Kernel
 from surrogates.known import with_nan
-from surrogates.staircases.expectation import curve
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,6 @@ class Sign(Op):
     """
 
     zero: float = 0.0
-    linear_in_curves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -32,8 +29,8 @@ class Sign(Op):
 
     def hard(self, x: Tensor) -> Tensor:
         sign = torch.sign(x)
-        if self.zero in (-1.0, 1.0):  # `where` costs more than both together
-            sign = sign.add_(0.5 * self.zero).sign_()
+        if self.zero in (-1.0, 1.0):  # cheaper than `where`
+            sign = torch.sign(sign + 0.5 * self.zero)
         elif self.zero != 0.0:
             sign = torch.where(x == 0, self.zero, sign)
         return with_nan(sign, x)
@@ -45,7 +42,10 @@ class Sign(Op):
         return passing_between(x, -1.0, 1.0)
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-        return curve(x, T, lambda x, T: 2 * kernel.cdf(x / T) - 1, lambda x, T: 2 * kernel.density(x / T) / T)
+        return 2 * kernel.cdf(x / T) - 1
+
+    def slopes(self, x: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor]:
+        return (2 * kernel.density(x / T) / T,)
 
     def logits(self, x: Tensor) -> Tensor:
         return torch.stack([torch.zeros_like(x), x], -1)

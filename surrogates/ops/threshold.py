@@ -25,7 +25,6 @@ class Threshold(Op):
     """
 
     keeps_shape: ClassVar[bool] = False
-    linear_in_curves: ClassVar[bool] = True
 
     def hard(self, x: Tensor, t: Tensor) -> Tensor:
         return Heaviside().hard(_excess(x, t))

@@ -35,18 +35,18 @@ class VectorQuantize(Op):
 
     def hard(self, z: Tensor, codes: Tensor) -> Tensor:
         missing = z.isnan().any(-1, keepdim=True) | codes.isnan().any()
-        return _chosen(z, codes).to(z.dtype).masked_fill(missing, math.nan)
+        return _nearest_code(z, codes).to(z.dtype).masked_fill(missing, math.nan)
 
     def subgradient(self, z: Tensor, codes: Tensor, rule: str) -> Tensor:
-        return _chosen(z, codes) + flat(z)
+        return _nearest_code(z, codes) + flat(z)
 
     def proxy(self, z: Tensor, codes: Tensor, T: Tensor | float) -> Tensor:
-        return _chosen(z, codes) + z
+        return _nearest_code(z, codes) + z
 
     def proxy_rotation(self, z: Tensor, codes: Tensor, T: Tensor | float) -> Tensor:
         """The rotation trick."""
-        chosen = _chosen(z, codes)
-        return chosen + in_float32(rotated, z, *detached((z, chosen)))
+        chosen = _nearest_code(z, codes)
+        return chosen + in_float32(rotate, z, *detached((z, chosen)))
 
     def smooth(self, z: Tensor, codes: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         far = (z.abs() > BEYOND).any(-1, keepdim=True) | (codes.abs() > BEYOND).any()
@@ -57,7 +57,7 @@ class VectorQuantize(Op):
         return torch.where(far, self.hard(z, codes), mixed)
 
 
-def rotated(z: Tensor, at: Tensor, code: Tensor) -> Tensor:
+def rotate(z: Tensor, at: Tensor, code: Tensor) -> Tensor:
     """(|code| / |at|) R z, R the rotation that takes at's direction to the code's; `z` itself where there is none.
 
     R = I - 2 r r' + 2 c a', a and c the directions, r that of a + c.
@@ -103,5 +103,5 @@ def nearest(z: Tensor, codes: Tensor) -> Tensor:
     return _excess(z.detach().to(wide).nan_to_num(nan=0.0), codes.detach().to(wide)).argmin(-1)
 
 
-def _chosen(z: Tensor, codes: Tensor) -> Tensor:
+def _nearest_code(z: Tensor, codes: Tensor) -> Tensor:
     return codes[nearest(z, codes)]

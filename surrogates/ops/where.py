@@ -6,7 +6,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from surrogates.carriers import slopes_only
 from surrogates.core import Op, flat
 from surrogates.kernels import KERNELS, Kernel
 from surrogates.known import known_finite, with_nan
@@ -27,7 +26,6 @@ class Where(Op):
 
     keeps_shape: ClassVar[bool] = False
     tempered_proxy: ClassVar[bool] = True
-    linear_in_curves: ClassVar[bool] = True
 
     def hard(self, c: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return with_nan(torch.where(c >= 0, a, b), c, a, b)
@@ -40,8 +38,6 @@ class Where(Op):
 
     def smooth(self, c: Tensor, a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         if known_finite(c, a, b):
-            if slopes_only():  # this value would cancel where b is large
-                return b + kernel.cdf(c / T) * (a - b)
             return kernel.cdf(c / T) * a + kernel.cdf(-c / T) * b
         infinite = c.isinf() | a.isinf() | b.isinf()
         u, first, second = (torch.where(infinite, 0, x) for x in (c / T, a, b))  # 0 * inf would be NaN

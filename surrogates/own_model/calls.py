@@ -1,4 +1,4 @@
-"""The table of calls: which functions, Tensor methods and operators of torch are taken, by name."""
+"""The table of calls: which functions, Tensor methods and operators of torch are replaced, by name."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ COMPARISONS: dict[Callable[..., Tensor], tuple[str, ...]] = {
     reading.not_equal: ("ne", "not_equal", "__ne__"),
 }
 INDICES: dict[Callable[..., Tensor], tuple[str, ...]] = {reading.argmax: ("argmax",), reading.argmin: ("argmin",)}
-LEFT_ALONE = (
+WITHOUT_OP = (
     "argsort", "bernoulli", "bincount", "bucketize", "byte", "char", "cummax", "cummin", "fmax", "fmin", "fmod", "frac",
     "histc", "histogram", "int", "isclose", "kthvalue", "long", "max_pool1d_with_indices", "max_pool2d_with_indices",
     "max_pool3d", "median", "mode", "multinomial", "nanmedian", "nanquantile", "nonzero", "quantile", "remainder",
@@ -84,7 +84,7 @@ OPERATORS = {
 
 
 class Call(NamedTuple):
-    """A function of torch that is met: its name, what it means, and whether it writes into its first argument."""
+    """A function of torch: its name, its meaning in ops, and whether it writes into its first argument."""
 
     name: str
     meaning: Any
@@ -101,7 +101,7 @@ def functions(name: str) -> Iterator[tuple[Any, bool]]:
 
 
 def by_function(table: Mapping[Any, tuple[str, ...]]) -> dict[Any, Call]:
-    """What a table says, by the functions themselves."""
+    """A table with the functions themselves as keys."""
     return {
         function: Call(OPERATORS.get(name, name) + "_" * inplace, meaning, inplace or name in INPLACE)
         for meaning, names in table.items()
@@ -113,5 +113,5 @@ def by_function(table: Mapping[Any, tuple[str, ...]]) -> dict[Any, Call]:
 CALLS = by_function(ELEMENTWISE | SELECTION)
 MARKED = by_function(COMPARISONS | INDICES)
 USES = by_function(LIFTED) | {getter.__get__: Call("T", reshape, False) for getter in GETTERS}
-LEFT = by_function({None: LEFT_ALONE})
+UNSUPPORTED = by_function({None: WITHOUT_OP})
 NEUTRAL = by_function({None: WITHOUT_VALUES})

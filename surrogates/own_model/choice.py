@@ -1,4 +1,4 @@
-"""Which strategy takes which op."""
+"""Which op gets which strategy."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import surrogates.ops
 from surrogates.core import EmptyCell, Op, Strategy
 
 
-class Left(Exception):
-    """A call or module is left as it is; the message says why."""
+class NotReplaced(Exception):
+    """A call or module stays as it is; the message says why."""
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A default strategy and others by the name of an op, that of its file; None leaves an op alone.
+class StrategyByOp:
+    """A default strategy and others by the name of an op, that of its file; an op under None is not replaced.
 
-    `empty` says what happens to a pair that does not exist: `leave`, or `raise` an EmptyCell.
-    Raises TypeError for what is no strategy, ValueError for an op that does not exist.
+    `empty` says what happens to a pair that does not exist: `leave` it as it is, or `raise` EmptyCell.
+    Raises TypeError for anything but a strategy, ValueError for an op that does not exist.
     """
 
     default: Strategy | None
@@ -41,16 +41,16 @@ class Choice:
                 raise TypeError(f"expected a strategy or None, got {strategy!r}")
 
     def strategy(self, op: Op) -> Strategy:
-        """The op's strategy. Raises Left if there is none for it, or if the pair does not exist and is to be left."""
+        """The op's strategy. Raises NotReplaced if it has none, or for a pair that does not exist."""
         strategy = self.by_op.get(name_of(op), self.default)
         if strategy is None:
-            raise Left("no strategy chosen")
+            raise NotReplaced("no strategy chosen")
         try:
             strategy.check(op)
         except EmptyCell as error:
             if self.empty == "raise":
                 raise
-            raise Left(str(error)) from error
+            raise NotReplaced(str(error)) from error
         return strategy
 
 

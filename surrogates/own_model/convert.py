@@ -11,10 +11,10 @@ from torch import nn
 from surrogates.component import Component
 from surrogates.core import Strategy
 from surrogates.hard_layer import HardLayer
-from surrogates.own_model.choice import Choice, Left
-from surrogates.own_model.converted import Converted, converted
+from surrogates.own_model.choice import NotReplaced, StrategyByOp
+from surrogates.own_model.converted import Converted, convert_module
 from surrogates.own_model.modules import is_hard, kind_of
-from surrogates.own_model.report import Report, Row, brief
+from surrogates.own_model.replacements import Occurrence, Replacements, brief
 
 
 def convert(
@@ -27,34 +27,34 @@ def convert(
     filter: Callable[[str, nn.Module], bool] = lambda name, module: True,
     empty: str = "leave",
     **by_op: Strategy | None,
-) -> Report:
+) -> Replacements:
     """Puts the ops of a model's activations, max pooling and fake-quant layers into hard layers, in place.
 
     `convert(model, StraightThrough(), types=nn.ReLU, names="encoder.*", max=None)`: only modules of these `types`, with
     a name that fits a pattern of `names` (`*`, `?`, `[...]`), for which `filter(name, module)` is true; `strategy` for
-    every op except those named, None leaves an op alone. A module in several places is converted once. Afterwards
-    `surrogates.mode`, `anneal` and `key_noise` act on the model, and in evaluation it is what it was before.
+    every op except those named; an op under None is not converted. A module in several places is converted once.
+    Afterwards `surrogates.mode`, `anneal` and `key_noise` act on the model; in evaluation it is what it was.
 
-    Returns a report of what was converted and which hard modules were left alone. Calls inside a forward are not seen;
-    `surrogates.through` takes those. `empty`: a pair of op and strategy that does not exist is left alone (`leave`), or
-    raises EmptyCell (`raise`), the model then being what it was.
-    Raises ValueError if the model itself is such a module, or if no module is left by `types`, `names` and `filter`.
+    Returns a report of the hard modules that were converted and of those that were not. Calls inside a forward are not
+    seen; `surrogates.through` replaces those. `empty`: a pair of op and strategy that does not exist is not converted
+    (`leave`), or raises EmptyCell (`raise`) and leaves the model unchanged.
+    Raises ValueError if the model itself is such a module, or if no module fits `types`, `names` and `filter`.
     """
-    choice = Choice(strategy, by_op, empty)
+    choice = StrategyByOp(strategy, by_op, empty)
     if kind_of(model):
         raise ValueError(f"{type(model).__name__} has no parent to be replaced in; convert nn.Sequential(model)")
     patterns = [names] if isinstance(names, str) else names
 
-    def selected(name: str, module: nn.Module) -> bool:
+    def is_selected(name: str, module: nn.Module) -> bool:
         return isinstance(module, types) and any(fnmatchcase(name, p) for p in patterns) and filter(name, module)
 
     places = list(_places(model, ""))
-    if not any(selected(place.name, place.module) for place in places):
+    if not any(is_selected(place.name, place.module) for place in places):
         raise ValueError(f"no module has one of these types, fits names={names!r} and passes the filter")
-    report, made = Report(), {}
+    report, made = Replacements(), {}
     for place in places:
         if place.module not in made:
-            made[place.module] = _convert(place, selected(place.name, place.module), choice, report)
+            made[place.module] = _convert(place, is_selected(place.name, place.module), choice, report)
     for place in places:
         if replacement := made[place.module]:
             place.parent._modules[place.key] = replacement
@@ -68,8 +68,8 @@ def revert(model: nn.Module) -> None:
             place.parent._modules[place.key] = place.module.original
 
 
-class Place(NamedTuple):
-    """Where a module hangs: its parent, the parent's name for it, and its name in the model."""
+class Position(NamedTuple):
+    """Where a module is: its parent, the parent's name for it, and its name in the model."""
 
     parent: nn.Module
     key: str
@@ -77,29 +77,29 @@ class Place(NamedTuple):
     module: nn.Module
 
 
-def _places(parent: nn.Module, prefix: str) -> Iterator[Place]:
+def _places(parent: nn.Module, prefix: str) -> Iterator[Position]:
     """All places but those inside this library's own modules."""
     for key, module in parent._modules.items():
         if module is not None:
-            yield Place(parent, key, prefix + key, module)
+            yield Position(parent, key, prefix + key, module)
             if not isinstance(module, (HardLayer, Component, Converted)):
                 yield from _places(module, f"{prefix}{key}.")
 
 
-def _convert(place: Place, selected: bool, choice: Choice, report: Report) -> Converted | None:
-    """The module converted, or None; what is hard about it is reported."""
+def _convert(place: Position, selected: bool, choice: StrategyByOp, report: Replacements) -> Converted | None:
+    """The module converted, or None; a hard module is reported."""
     kind, call = kind_of(place.module), type(place.module).__name__
     try:
         if kind is None and not is_hard(place.module):
             return None
         if kind is None:
-            raise Left("not supported")
+            raise NotReplaced("not supported")
         if not selected:
-            raise Left("not selected")
-        module = converted(place.module, kind, choice)
-    except Left as reason:
-        report.left[Row(call, str(reason), place.name)] += 1
+            raise NotReplaced("not selected")
+        module = convert_module(place.module, kind, choice)
+    except NotReplaced as reason:
+        report.not_replaced[Occurrence(call, str(reason), place.name)] += 1
         return None
     fate = "; ".join(f"{brief(layer.op)} by {brief(layer.strategy)}" for layer in module.layers)
-    report.taken[Row(call, fate, place.name)] += 1
+    report.replaced[Occurrence(call, fate, place.name)] += 1
     return module

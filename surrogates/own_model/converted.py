@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.forward_ad import _set_fwd_grad_enabled
 
 from surrogates.core import Op, graft
 from surrogates.hard_layer import HardLayer
-from surrogates.own_model.choice import Choice
+from surrogates.own_model.choice import StrategyByOp
 from surrogates.own_model.modules import Kind
+from surrogates.torch_private import without_forward_mode
 
 
 class Converted(nn.Module):
@@ -45,14 +45,14 @@ class Converted(nn.Module):
             unchanged: Tensor = self.original.forward(input)
             return unchanged
         inplace = getattr(self, "inplace", False)
-        with torch.no_grad(), _set_fwd_grad_enabled(False):
+        with torch.no_grad(), without_forward_mode():
             plain: Tensor = self.original.forward(input.clone() if inplace else input)
-        value = self.kind.meaning(self._take, input.clone() if inplace else input, **self.kind.arguments(self))
+        value = self.kind.meaning(self._apply_op, input.clone() if inplace else input, **self.kind.arguments(self))
         soft = any(layer.strategy.soft_forward or layer.strategy.noisy(layer.op) for layer in self.layers)
         result = value.to(plain.dtype) if soft else graft(plain, value)
         return input.copy_(result) if inplace else result
 
-    def _take(self, op: Op, *x: Tensor) -> Tensor:
+    def _apply_op(self, op: Op, *x: Tensor) -> Tensor:
         layer = next((layer for layer in self.layers if layer.op == op), None)
         if layer is None:
             name = type(self.original).__name__
@@ -77,11 +77,11 @@ class Converted(nn.Module):
         return f"{type(self.original).__name__}({self.original.extra_repr()})"
 
 
-def converted(module: nn.Module, kind: Kind, choice: Choice) -> Converted:
-    """The module with its ops under their strategies. Raises Left if one has none, or if no op covers the module."""
+def convert_module(module: nn.Module, kind: Kind, choice: StrategyByOp) -> Converted:
+    """The module with its ops under their strategies. Raises NotReplaced if one has none."""
     layers: dict[Op, HardLayer] = {}
 
-    def take(op: Op, *x: Tensor) -> Tensor:
+    def apply(op: Op, *x: Tensor) -> Tensor:
         if op not in layers:
             layers[op] = HardLayer(op, choice.strategy(op))
             temperature = layers[op].temperature
@@ -89,5 +89,5 @@ def converted(module: nn.Module, kind: Kind, choice: Choice) -> Converted:
             layers[op].register_buffer("temperature", temperature, persistent=False)
         return op.hard(*x)
 
-    kind.meaning(take, kind.probe(module), **kind.arguments(module))  # only to see the ops
+    kind.meaning(apply, kind.probe(module), **kind.arguments(module))  # only to see the ops
     return Converted(module, kind, layers)

@@ -1,6 +1,6 @@
 """Elementwise calls in terms of ops: each function has the arguments of the torch call of its name.
 
-`take(op, *x)` is the op on x under the chosen strategy. `Left` is raised for a form of the call that no op covers.
+`apply(op, *x)` is the op on x under the chosen strategy. Raises NotReplaced for a form of the call that no op covers.
 """
 
 from __future__ import annotations
@@ -22,95 +22,95 @@ from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
 from surrogates.ops.trunc import Trunc
-from surrogates.own_model.choice import Left
+from surrogates.own_model.choice import NotReplaced
 
-Take = Callable[..., Tensor]
+Apply = Callable[..., Tensor]
 
 
-def round(take: Take, input: Tensor, *, decimals: int = 0) -> Tensor:
+def round(apply: Apply, input: Tensor, *, decimals: int = 0) -> Tensor:
     """round(x 10^d) / 10^d: T is in units of the last decimal."""
     scale = 10.0**decimals
-    return take(Round(), input * scale) / scale if decimals else take(Round(), input)
+    return apply(Round(), input * scale) / scale if decimals else apply(Round(), input)
 
 
-def floor(take: Take, input: Tensor) -> Tensor:
+def floor(apply: Apply, input: Tensor) -> Tensor:
     """floor(x)."""
-    return take(Floor(), input)
+    return apply(Floor(), input)
 
 
-def ceil(take: Take, input: Tensor) -> Tensor:
+def ceil(apply: Apply, input: Tensor) -> Tensor:
     """ceil(x)."""
-    return take(Ceil(), input)
+    return apply(Ceil(), input)
 
 
-def trunc(take: Take, input: Tensor) -> Tensor:
+def trunc(apply: Apply, input: Tensor) -> Tensor:
     """trunc(x)."""
-    return take(Trunc(), input)
+    return apply(Trunc(), input)
 
 
-def sign(take: Take, input: Tensor) -> Tensor:
+def sign(apply: Apply, input: Tensor) -> Tensor:
     """sign(x)."""
-    return take(Sign(), input)
+    return apply(Sign(), input)
 
 
-def heaviside(take: Take, input: Tensor, values: Tensor) -> Tensor:
+def heaviside(apply: Apply, input: Tensor, values: Tensor) -> Tensor:
     """heaviside(x), whatever its value at 0; no derivative by `values`."""
-    return take(Heaviside(), input)
+    return apply(Heaviside(), input)
 
 
-def floor_divide(take: Take, input: Any, other: Any) -> Tensor:
+def floor_divide(apply: Apply, input: Any, other: Any) -> Tensor:
     """floor(a / b)."""
-    return take(Floor(), input / other)
+    return apply(Floor(), input / other)
 
 
-def reversed_floor_divide(take: Take, input: Tensor, other: Any) -> Tensor:
+def reversed_floor_divide(apply: Apply, input: Tensor, other: Any) -> Tensor:
     """floor(b / a)."""
-    return take(Floor(), other / input)
+    return apply(Floor(), other / input)
 
 
-def div(take: Take, input: Any, other: Any, *, rounding_mode: str) -> Tensor:
+def div(apply: Apply, input: Any, other: Any, *, rounding_mode: str) -> Tensor:
     """floor(a / b) or trunc(a / b); an ordinary division is no hard call."""
-    return take({"floor": Floor(), "trunc": Trunc()}[rounding_mode], input / other)
+    return apply({"floor": Floor(), "trunc": Trunc()}[rounding_mode], input / other)
 
 
-def abs(take: Take, input: Tensor) -> Tensor:
+def abs(apply: Apply, input: Tensor) -> Tensor:
     """|x|."""
-    return take(Abs(), input)
+    return apply(Abs(), input)
 
 
-def relu(take: Take, input: Tensor, inplace: bool = False) -> Tensor:
+def relu(apply: Apply, input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)."""
-    return take(ReLU(), input)
+    return apply(ReLU(), input)
 
 
-def maximum(take: Take, input: Tensor, other: Tensor) -> Tensor:
+def maximum(apply: Apply, input: Tensor, other: Tensor) -> Tensor:
     """max(a, b)."""
-    return take(Maximum(), input, other)
+    return apply(Maximum(), input, other)
 
 
-def minimum(take: Take, input: Tensor, other: Tensor) -> Tensor:
+def minimum(apply: Apply, input: Tensor, other: Tensor) -> Tensor:
     """min(a, b)."""
-    return take(Minimum(), input, other)
+    return apply(Minimum(), input, other)
 
 
-def clamp(take: Take, input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(apply: Apply, input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Between two numbers Clamp, with one number relu moved there, with tensors the maximum, then the minimum."""
     if isinstance(min, Tensor) or isinstance(max, Tensor):
-        held = input if min is None else take(Maximum(), input, min)
-        return held if max is None else take(Minimum(), held, max)
+        held = input if min is None else apply(Maximum(), input, min)
+        return held if max is None else apply(Minimum(), held, max)
     low, high = -math.inf if min is None else float(min), math.inf if max is None else float(max)
     if not low < high or low == math.inf or high == -math.inf:
-        raise Left(f"no interval: [{low}, {high}]")
+        raise NotReplaced(f"no interval: [{low}, {high}]")
     if low == -math.inf:
-        return high - take(ReLU(), high - input)
-    return low + take(ReLU(), input - low) if high == math.inf else take(Clamp(low, high), input)
+        return high - apply(ReLU(), high - input)
+    return low + apply(ReLU(), input - low) if high == math.inf else apply(Clamp(low, high), input)
 
 
-def clamp_min(take: Take, input: Tensor, min: Any) -> Tensor:
+def clamp_min(apply: Apply, input: Tensor, min: Any) -> Tensor:
     """max(x, min)."""
-    return clamp(take, input, min)
+    return clamp(apply, input, min)
 
 
-def clamp_max(take: Take, input: Tensor, max: Any) -> Tensor:
+def clamp_max(apply: Apply, input: Tensor, max: Any) -> Tensor:
     """min(x, max)."""
-    return clamp(take, input, None, max)
+    return clamp(apply, input, None, max)

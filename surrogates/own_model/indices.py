@@ -1,4 +1,4 @@
-"""What is made of argmax and argmin: each function gives the floating tensor that the call's result stands for."""
+"""Calls that use the result of argmax or argmin: each function gives the floating tensor that theirs stands for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from surrogates.own_model.choice import Left
+from surrogates.own_model.choice import NotReplaced
 from surrogates.own_model.masks import reshape
 from surrogates.own_model.use import Use, finite
 
@@ -17,7 +17,7 @@ def item(use: Use) -> Tensor:
     if use.mark(table) is not None:
         return reshape(use)
     if not isinstance(key, Tensor) or key.dtype == torch.bool:
-        raise Left("boolean indexing has no derivative by the mask")
+        raise NotReplaced("boolean indexing has no derivative by the mask")
     return _rows(use, key, table)
 
 
@@ -51,4 +51,4 @@ def _rows(use: Use, index: Tensor, table: Tensor) -> Tensor:
 
 def _require_classes(numbers: Tensor, classes: int) -> None:
     if numbers.shape[-1] != classes:
-        raise Left(f"an index among {numbers.shape[-1]} used for one of {classes}")
+        raise NotReplaced(f"an index among {numbers.shape[-1]} used for one of {classes}")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from surrogates.own_model.tracking import recorded
+from surrogates.own_model.tracking import is_recorded
 
 
 class Numbers(NamedTuple):
@@ -44,9 +44,9 @@ class Mark:
         return self.read()
 
     @property
-    def recorded(self) -> bool:
+    def is_recorded(self) -> bool:
         """Whether a derivative by any of the sources is being recorded."""
-        return any(map(recorded, self.sources))
+        return any(map(is_recorded, self.sources))
 
 
 class Marks:

@@ -1,6 +1,6 @@
-"""What is made of comparisons: each function gives, for a `Use`, the floating tensor that the call's result stands for.
+"""Calls that use a comparison's result: each function gives, for a `Use`, the floating tensor that theirs stands for.
 
-Where the numbers are 0 and 1 its value does not count, only its derivative: the value is the call's own.
+Where the numbers are 0 and 1 only its derivative is used: the value is the call's own.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ def reshape(use: Use) -> Tensor:
 
 def both(use: Use) -> Tensor:
     """a b for a & b."""
-    a, b = _pair(use)
+    a, b = _lift_pair(use)
     return a * b
 
 
 def either(use: Use) -> Tensor:
     """a + b - a b for a | b."""
-    a, b = _pair(use)
+    a, b = _lift_pair(use)
     return a + b - a * b
 
 
 def one_of(use: Use) -> Tensor:
     """a + b - 2 a b for a ^ b."""
-    a, b = _pair(use)
+    a, b = _lift_pair(use)
     return a + b - 2 * a * b
 
 
@@ -70,18 +70,18 @@ def negate(use: Use) -> Tensor:
 def where(use: Use) -> Tensor:
     """m a + (1 - m) b for where(m, a, b)."""
     if use.function is Tensor.where:
-        return _chosen(use, use.args[1], use.args[0], use.args[2])
+        return _select(use, use.args[1], use.args[0], use.args[2])
     names = ("condition", "input", "other")
-    return _chosen(use, *(use.argument(i, name) for i, name in enumerate(names)))
+    return _select(use, *(use.argument(i, name) for i, name in enumerate(names)))
 
 
 def masked_fill(use: Use) -> Tensor:
     """m value + (1 - m) x."""
     x, mask, value = (use.argument(i, name) for i, name in enumerate(("input", "mask", "value")))
-    return _chosen(use, mask, value, x)
+    return _select(use, mask, value, x)
 
 
-def _chosen(use: Use, condition: Any, a: Any, b: Any) -> Tensor:
+def _select(use: Use, condition: Any, a: Any, b: Any) -> Tensor:
     if use.mark(condition) is None:
         return same(use)
     m = use.lift(condition)
@@ -93,7 +93,7 @@ def _chosen(use: Use, condition: Any, a: Any, b: Any) -> Tensor:
     return use.linear(m, lambda m: m * finite(a - b)) if use.result.is_floating_point() else m * a + (1 - m) * b
 
 
-def _pair(use: Use) -> tuple[Tensor, Tensor]:
+def _lift_pair(use: Use) -> tuple[Tensor, Tensor]:
     a, b = use.args[0], use.argument(1, "other")
     like = next(use.lift(x) for x in (a, b) if use.mark(x) is not None)
     return use.number(a, like), use.number(b, like)

@@ -21,7 +21,7 @@ class Kind(NamedTuple):
     windows: bool = False
 
     def probe(self, module: nn.Module) -> Tensor:
-        """An input that shows which ops are taken: a number, or a picture without any that all windows fit into."""
+        """An input that shows which ops the module uses: a number, or a large picture without numbers."""
         if self.windows:
             return torch.empty(1, 1, 4096, 4096, device="meta")
         device = next((tensor.device for tensor in (*module.parameters(), *module.buffers())), None)
@@ -88,5 +88,5 @@ def kind_of(module: nn.Module) -> Kind | None:
 
 
 def is_hard(module: nn.Module) -> bool:
-    """Whether a module that has no kind is known to have a hard op, being of a kind but for a forward of its own."""
+    """Whether a module without a kind has a hard op: a class without one here, or with a forward of its own."""
     return isinstance(module, (*UNSUPPORTED, *kinds())) or type(module).__name__.endswith("FakeQuantize")

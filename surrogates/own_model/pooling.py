@@ -8,14 +8,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surrogates.ops.max import Max
-from surrogates.own_model.choice import Left
-from surrogates.own_model.elementwise import Take
+from surrogates.own_model.choice import NotReplaced
+from surrogates.own_model.elementwise import Apply
 
 Sizes = int | tuple[int, ...]
 
 
 def max_pool1d(
-    take: Take,
+    apply: Apply,
     input: Tensor,
     kernel_size: Sizes,
     stride: Sizes | None = None,
@@ -25,11 +25,11 @@ def max_pool1d(
     return_indices: bool = False,
 ) -> Tensor:
     """The largest entry of each window along the last dim."""
-    return _pooled(take, input, 1, kernel_size, stride or kernel_size, padding, dilation, ceil_mode, return_indices)
+    return _pool(apply, input, 1, kernel_size, stride or kernel_size, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
-    take: Take,
+    apply: Apply,
     input: Tensor,
     kernel_size: Sizes,
     stride: Sizes | None = None,
@@ -39,11 +39,11 @@ def max_pool2d(
     return_indices: bool = False,
 ) -> Tensor:
     """The largest entry of each window along the last two dims."""
-    return _pooled(take, input, 2, kernel_size, stride or kernel_size, padding, dilation, ceil_mode, return_indices)
+    return _pool(apply, input, 2, kernel_size, stride or kernel_size, padding, dilation, ceil_mode, return_indices)
 
 
-def _pooled(
-    take: Take,
+def _pool(
+    apply: Apply,
     input: Tensor,
     dims: int,
     kernel_size: Sizes,
@@ -54,12 +54,12 @@ def _pooled(
     return_indices: bool,
 ) -> Tensor:
     if return_indices:
-        raise Left("return_indices=True")
+        raise NotReplaced("return_indices=True")
     windows = input
     sizes = (_each(size, dims) for size in (kernel_size, stride, padding, dilation))
     for dim, (k, s, p, d) in zip(range(-dims, 0), zip(*sizes, strict=True), strict=True):
         windows = _windows(windows, input.dim() + dim, k, s, p, d, ceil_mode)
-    return take(Max(-1), windows.flatten(input.dim()))
+    return apply(Max(-1), windows.flatten(input.dim()))
 
 
 def _windows(x: Tensor, dim: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> Tensor:

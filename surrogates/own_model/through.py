@@ -14,12 +14,12 @@ from torch.overrides import TorchFunctionMode
 
 from surrogates.core import Strategy
 from surrogates.own_model import elementwise, handling
-from surrogates.own_model.block import Block
-from surrogates.own_model.calls import CALLS, LEFT, MARKED, NEUTRAL, USES, Call
-from surrogates.own_model.choice import Choice, Left
+from surrogates.own_model.calls import CALLS, MARKED, NEUTRAL, UNSUPPORTED, USES, Call
+from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.marks import Mark
-from surrogates.own_model.report import Report, source
-from surrogates.own_model.tracking import recorded, tensors
+from surrogates.own_model.replacements import Replacements, source
+from surrogates.own_model.replacer import Replacer
+from surrogates.own_model.tracking import is_recorded, tensors
 from surrogates.schedules import require_temperature
 
 Handle = Callable[..., Any]
@@ -36,40 +36,40 @@ def through(
     empty: str = "leave",
     **by_op: Strategy | None,
 ) -> Through:
-    """A block in which the hard torch calls of any model or function are taken with a strategy.
+    """A block that replaces the hard torch calls of any model or function by ops under a strategy.
 
     `with through(StraightThrough(), max=Smooth()) as report: loss = model(x)`: `strategy` for every op except those
-    named, by the name of the op's file; None leaves an op alone. Hard-valued strategies leave every value of the
-    forward pass as it is, bit for bit. A call none of whose inputs wants a derivative is left as it is, so that in a
-    `no_grad` block the model is the hard one. `print(report)` says what was taken and what was met and left alone.
+    named, by the name of the op's file; an op under None is not replaced. Hard-valued strategies change no bit of the
+    forward pass. A call is unchanged if none of its inputs requires a gradient, so in a `no_grad` block the model is
+    the hard one. `print(report)` lists the hard calls that were replaced and those that were not.
 
     `T` is the temperature of all strategies that use one, their own by default; noise is keyed by (seed, step, number
-    of the noisy call). `empty`: a pair of op and strategy that does not exist is left alone and reported (`leave`), or
-    raises EmptyCell (`raise`).
-    It holds for the thread that enters it; of nested blocks the innermost counts alone. Layers of this library keep
-    their own strategies.
+    of the noisy call). `empty`: a pair of op and strategy that does not exist is not replaced (`leave`) or raises
+    EmptyCell (`raise`).
+    The block holds for the thread that enters it; of nested blocks only the innermost replaces calls. Layers of this
+    library keep their own strategies.
     """
     if torch.compiler.is_compiling():
         raise RuntimeError("through cannot be compiled; enter the block around the compiled function")
     if T is not None and not isinstance(T, Tensor):
         require_temperature("T", T)
-    return Through(Block(Choice(strategy, by_op, empty), T, seed, step))
+    return Through(Replacer(StrategyByOp(strategy, by_op, empty), T, seed, step))
 
 
 class Through(TorchFunctionMode):
-    """The block of `through`; entering it gives its report. Entered again it goes on counting."""
+    """The block of `through`; entering it gives its report, which counts on if the block is entered again."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, replacer: Replacer) -> None:
         super().__init__()
-        self.block = block
+        self.replacer = replacer
 
-    def __enter__(self) -> Report:
+    def __enter__(self) -> Replacements:
         super().__enter__()  # type: ignore[no-untyped-call]
-        _blocks().append(self.block)
-        return self.block.report
+        _replacers().append(self.replacer)
+        return self.replacer.report
 
     def __exit__(self, *error: Any) -> None:
-        _blocks().pop()
+        _replacers().pop()
         super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def __torch_function__(
@@ -78,68 +78,75 @@ class Through(TorchFunctionMode):
         if torch.compiler.is_compiling():
             raise RuntimeError("through cannot be compiled; call the model as it is, or use surrogates.convert")
         kwargs = kwargs or {}
-        known = function in CALLS or function in MARKED or function in LEFT or any(block.marks for block in _blocks())
-        if _blocks()[-1] is self.block and known and not any(map(_foreign, types)):
-            met = _uncompiled() if "torch._dynamo" in sys.modules else _met
-            return met(self.block, function, args, kwargs)
+        known = (
+            function in CALLS
+            or function in MARKED
+            or function in UNSUPPORTED
+            or any(replacer.marks for replacer in _replacers())
+        )
+        if _replacers()[-1] is self.replacer and known and not any(map(_foreign, types)):
+            handle = _outside_compiler() if "torch._dynamo" in sys.modules else _handle
+            return handle(self.replacer, function, args, kwargs)
         return function(*args, **kwargs)
 
 
 @cache
-def _uncompiled() -> Callable[..., Any]:
-    """`_met`, kept out of the compiler's hands; importing that takes seconds, so only if somebody else has."""
-    met: Callable[..., Any] = torch.compiler.disable(_met)  # type: ignore[no-untyped-call]
-    return met
+def _outside_compiler() -> Callable[..., Any]:
+    """`_handle`, kept out of the compiler's hands; needed only where the compiler, slow to import, is imported."""
+    handle: Callable[..., Any] = torch.compiler.disable(_handle)  # type: ignore[no-untyped-call]
+    return handle
 
 
-def _met(block: Block, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = list(tensors((*args, *kwargs.values())))
     marks = {id(x): mark for x in given if (mark := _mark(x))}
     where = source() if marks or any(x.is_floating_point() for x in given) else None
-    if where is None:  # nothing that could have a derivative, or one of this library's own calls
+    if where is None:  # no floating tensor, or a call of this library
         return function(*args, **kwargs)
-    taken, marked = CALLS.get(function), MARKED.get(function)
-    if taken and taken.meaning is elementwise.div and not kwargs.get("rounding_mode"):
-        taken = None
-    if any(map(recorded, given)):
-        if call := taken or marked:
-            return _hard(block, call, handling.take if taken else handling.mark, function, args, kwargs, where)
-        if function in LEFT:
-            block.left(LEFT[function].name, "not supported", where)
-    elif taken and not marks:
-        block.left(taken.name, "no derivative is asked for", where)
+    hard, marked = CALLS.get(function), MARKED.get(function)
+    if hard and hard.meaning is elementwise.div and not kwargs.get("rounding_mode"):
+        hard = None
+    if any(map(is_recorded, given)):
+        if call := hard or marked:
+            return _replace_or_report(
+                replacer, call, handling.replace if hard else handling.mark, function, args, kwargs, where
+            )
+        if function in UNSUPPORTED:
+            replacer.not_replaced(UNSUPPORTED[function].name, "not supported", where)
+    elif hard and not marks:
+        replacer.not_replaced(hard.name, "no derivative is asked for", where)
     if marks and function in USES:
-        with torch._C.DisableTorchFunction():
-            return handling.use(block, USES[function], function, args, kwargs, marks, where)
+        return handling.use(replacer, USES[function], function, args, kwargs, marks, where)
     if marks and function not in NEUTRAL and function.__name__ != "__get__":
         for mark in marks.values():
-            block.left(mark.call, f"its result used by {function.__name__}", where)
+            replacer.not_replaced(mark.call, f"its result used by {function.__name__}", where)
     return function(*args, **kwargs)
 
 
-def _hard(block: Block, call: Call, handle: Handle, function: Any, args: Any, kwargs: Any, where: str) -> Any:
+def _replace_or_report(
+    replacer: Replacer, call: Call, handle: Handle, function: Any, args: Any, kwargs: Any, where: str
+) -> Any:
     try:
-        with torch._C.DisableTorchFunction():
-            return handle(block, call, function, args, kwargs, where)
-    except Left as reason:
-        block.left(call.name, reason, where)
+        return handle(replacer, call, function, args, kwargs, where)
+    except NotReplaced as reason:
+        replacer.not_replaced(call.name, reason, where)
         return function(*args, **kwargs)
 
 
 def _mark(x: Tensor) -> Mark | None:
     """The mark of the innermost block that has one for this tensor, if a derivative is asked for."""
-    found = next((mark for block in reversed(_blocks()) if (mark := block.marks.get(x))), None)
-    return found if found and found.recorded else None
+    found = next((mark for replacer in reversed(_replacers()) if (mark := replacer.marks.get(x))), None)
+    return found if found and found.is_recorded else None
 
 
 def _foreign(kind: Any) -> bool:
-    """Whether a tensor class has a say of its own in what torch's functions do with it."""
+    """Whether a tensor class overrides what torch's functions do with it."""
     return kind is not Tensor and kind.__torch_function__ is not nn.Parameter.__torch_function__
 
 
-def _blocks() -> list[Block]:
-    """The blocks that this thread is in, innermost last."""
-    if not hasattr(_thread, "blocks"):
-        _thread.blocks = []
-    blocks: list[Block] = _thread.blocks
-    return blocks
+def _replacers() -> list[Replacer]:
+    """The replacers of the blocks that this thread is in, innermost last."""
+    if not hasattr(_thread, "entered"):
+        _thread.entered = []
+    entered: list[Replacer] = _thread.entered
+    return entered

@@ -5,21 +5,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor, is_gradtrackingtensor
-from torch.autograd.forward_ad import unpack_dual
+
+from surrogates.known import dual
+from surrogates.torch_private import innermost, tracked_by_transform
 
 
-def recorded(x: Tensor) -> bool:
+def is_recorded(x: Tensor) -> bool:
     """Whether x is floating and autograd, forward mode or a transform of torch.func records derivatives by it."""
     if not x.is_floating_point():
         return False
-    while is_functorch_wrapped_tensor(x):
-        if is_gradtrackingtensor(x):
-            return True
-        x = get_unwrapped(x)
-    if x.requires_grad:
-        return torch.is_grad_enabled()
-    return unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
+    if tracked_by_transform(x):
+        return True
+    x = innermost(x)
+    return torch.is_grad_enabled() if x.requires_grad else dual(x)
 
 
 def tensors(arguments: Any) -> Iterator[Tensor]:

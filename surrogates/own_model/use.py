@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from surrogates.own_model.choice import Left
+from surrogates.own_model.choice import NotReplaced
 from surrogates.own_model.marks import Mark
 
 
@@ -30,14 +30,14 @@ class Use:
         return self.marks.get(id(argument)) if isinstance(argument, Tensor) else None
 
     def lift(self, argument: Any, index: bool = False) -> Any:
-        """The argument with numbers in place of marked tensors; Left for an index that is used like a number."""
+        """The argument with numbers in place of marked tensors; NotReplaced for an index that is used like a number."""
         if isinstance(argument, (tuple, list)):
             return type(argument)(self.lift(part) for part in argument)
         mark = self.mark(argument)
         if mark is None:
             return argument
         if mark.index != index:
-            raise Left("an index used as a number" if mark.index else "a mask used as an index")
+            raise NotReplaced("an index used as a number" if mark.index else "a mask used as an index")
         self.soft |= mark.numbers.soft
         return mark.numbers.value
 

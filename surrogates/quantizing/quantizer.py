@@ -68,15 +68,17 @@ class Quantizer(Calibrated):
 
     def forward(self, x: Tensor) -> Tensor:
         """The quantized tensor."""
-        return in_float32(self._quantized, x)
+        return in_float32(self._quantize_pieces, x)
 
-    def _quantized(self, x: Tensor) -> Tensor:
+    def _quantize_pieces(self, x: Tensor) -> Tensor:
         pieces = self.pieces.cut(x)
-        inner, outer, offset = self._learned(pieces) if self.scale == "learned" else self._measured(pieces.detach())
+        inner, outer, offset = (
+            self._learned_scale(pieces) if self.scale == "learned" else self._measure(pieces.detach())
+        )
         codes: Tensor = self.quantize((pieces - offset) / inner)
         return self.pieces.join(codes * outer + offset, x)
 
-    def _measured(self, pieces: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _measure(self, pieces: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Steps to divide by and to multiply by, and offsets, (scales, 1) each."""
         low, high = pieces.amin(1, keepdim=True), pieces.amax(1, keepdim=True)
         if self.grid == "affine":
@@ -87,7 +89,7 @@ class Quantizer(Calibrated):
         outer = pieces.abs().mean(1, keepdim=True).clamp(min=TINY) if self.op.bits == 1 else step
         return step * MARGIN, outer, torch.zeros_like(step)
 
-    def _learned(self, pieces: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _learned_scale(self, pieces: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         assert self.step is not None
         count, top = pieces.shape[1], self.op.high
         step = with_lsq_gradient(positive(self.step), count, top).unsqueeze(1)
@@ -102,7 +104,7 @@ class Quantizer(Calibrated):
             return
         pieces = self.pieces.cut(x[0].detach())
         if self.offset is not None:
-            _, step, offset = (value.squeeze(1) for value in self._measured(pieces))
+            _, step, offset = (value.squeeze(1) for value in self._measure(pieces))
             self.offset.copy_(offset)
         else:
             mean = pieces.abs().mean(1)

@@ -32,6 +32,6 @@ def shifted(op: Op, x: Tensor, e: Tensor, T: Tensor | float) -> Tensor:
 
 
 def check_one_input(op: Op, name: str) -> None:
-    """Raises EmptyCell for an op of several inputs: on which of them the noise lies is not said."""
+    """Raises EmptyCell for an op of several inputs: the noise would have no stated place."""
     if op.inputs > 1:
         raise EmptyCell(f"{name} puts noise on one input, and {type(op).__name__} has {op.inputs}")

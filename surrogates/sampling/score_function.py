@@ -33,7 +33,7 @@ def score_function(loss: Callable[[], Tensor], model: nn.Module, samples: int = 
         raise ValueError(f"samples must be at least 2, each call's baseline being the others' loss; got {samples}")
     losses, scores = [], []
     for _ in range(samples):
-        with _drawing(model) as drawn:
+        with _draw_in_block(model) as drawn:
             losses.append(loss())
         scores.append(_log_probability(drawn, losses[-1]))
     values, log = torch.stack(losses), torch.stack(scores)
@@ -65,7 +65,7 @@ class _Drawn(Strategy):
 
 
 @contextmanager
-def _drawing(model: nn.Module) -> Iterator[list[Tensor]]:
+def _draw_in_block(model: nn.Module) -> Iterator[list[Tensor]]:
     """Lets every hard layer draw in a block; what it drew, as log-probabilities."""
     before: dict[HardLayer, Strategy] = {}
     strategy = _Drawn()

@@ -1,6 +1,6 @@
 """E[table(x + T e)] for a table along an evenly spaced grid: each entry by its probability, in bounded memory.
 
-Autograd would keep several tensors an entry. The Function below keeps its inputs, in pieces that stay in the cache.
+Autograd would keep several tensors an entry. The Function below keeps its inputs and works piece by piece.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from surrogates.core import without_autocast
+from surrogates.float32 import without_autocast
 from surrogates.kernels import Kernel
 from surrogates.known import dual
 from surrogates.staircases.steps import Steps, width
+from surrogates.torch_private import transforms_active
 
-PIECE = 2**19  # numbers
-GATHER = 0.1  # an entry that is gathered costs as much as ten that are not
+PIECE = 2**19  # numbers, in a CPU's cache
+GATHER = 0.1  # gathering an entry costs as much as ten entries of a product
 
 
 def mixture(x: Tensor, table: Tensor, kernel: Kernel, T: Tensor | float, low: float, step: float) -> Tensor:
@@ -25,7 +26,7 @@ def mixture(x: Tensor, table: Tensor, kernel: Kernel, T: Tensor | float, low: fl
     temperature = torch.as_tensor(T, dtype=x.dtype, device=x.device)
     whole = Steps(kernel, low + step, step, count, count)
     if _by_torch(x, table, temperature):
-        return _mixed(x.unsqueeze(-1), table, temperature, whole)
+        return _mix(x.unsqueeze(-1), table, temperature, whole)
     steps = Steps(kernel, low + step, step, count, width(kernel, x, T, step, count, GATHER))
     mixed: Tensor = _Mixture.apply(x.reshape(-1), table, temperature, steps)
     return mixed.reshape(x.shape)
@@ -38,13 +39,13 @@ def shares(x: Tensor, T: Tensor | float, steps: Steps) -> Tensor:
     return torch.cat([torch.ones_like(x), beyond], -1) - torch.cat([beyond, torch.zeros_like(x)], -1)
 
 
-def _mixed(x: Tensor, table: Tensor, T: Tensor, steps: Steps) -> Tensor:
+def _mix(x: Tensor, table: Tensor, T: Tensor, steps: Steps) -> Tensor:
     return (table * shares(x, T, steps)).sum(-1)
 
 
 def _by_torch(x: Tensor, table: Tensor, T: Tensor) -> bool:
-    """Whether the sum is left to autograd: to a compiler, torch.func, forward mode, or for a table of another dtype."""
-    transformed = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    """Whether autograd takes the sum: under a compiler, torch.func or forward mode, or for a table of another dtype."""
+    transformed = torch.compiler.is_compiling() or transforms_active()
     return transformed or dual(x, table) or x.dtype != table.dtype or T.dim() > 0 or len(table) < 2
 
 
@@ -68,7 +69,7 @@ class _Mixture(torch.autograd.Function):
         steps: Steps = ctx.steps
         if torch.is_grad_enabled():  # the derivatives get a graph of their own
             whole = Steps(steps.kernel, steps.first, steps.step, steps.count, steps.count)
-            again = _mixed(x.unsqueeze(-1), table, T, whole)
+            again = _mix(x.unsqueeze(-1), table, T, whole)
             wanted = [leaf if needed else None for leaf, needed in zip((x, table), ctx.needs_input_grad, strict=False)]
             found = iter(torch.autograd.grad(again, [t for t in wanted if t is not None], gradient, create_graph=True))
             return *(None if leaf is None else next(found) for leaf in wanted), None, None
@@ -94,7 +95,7 @@ def _value(x: Tensor, table: Tensor, T: Tensor, steps: Steps) -> Tensor:
 
 
 def _slopes(x: Tensor, gradient: Tensor, table: Tensor, T: Tensor, steps: Steps, by_table: Tensor) -> Tensor:
-    """The derivative by x; that by the table is added to `by_table`."""
+    """The derivative by x; adds the derivative by the table to `by_table`."""
     u, index = _window(x, T, steps)
     beyond, density = steps.kernel.cdf_and_density(u)
     inner = beyond[:-1] - beyond[1:]
@@ -111,10 +112,10 @@ def _slopes(x: Tensor, gradient: Tensor, table: Tensor, T: Tensor, steps: Steps,
 
 
 def _window(x: Tensor, T: Tensor, steps: Steps) -> tuple[Tensor, Tensor | None]:
-    """(x - edge) / T at the edges summed, (edges, b), and the entries between them if they differ from x to x."""
+    """(x - edge) / T at the edges summed, (edges, b), and the entries between them, None if these are all."""
     offsets = steps.step * torch.arange(steps.width, dtype=x.dtype, device=x.device).unsqueeze(-1)
     if steps.width == steps.count:
-        return (x - steps.first - offsets).div_(T), None
+        return (x - steps.first - offsets) / T, None
     start = steps.start(x)
     places = torch.arange(steps.width + 1, device=x.device).unsqueeze(-1)
-    return (x - steps.first - start * steps.step - offsets).div_(T), start.nan_to_num(0).long() + places
+    return (x - steps.first - start * steps.step - offsets) / T, start.nan_to_num(0).long() + places

@@ -1,8 +1,7 @@
 """Sums over the steps of a bounded staircase: E[stairs(x + T e)] and E[table(x + T e)], in bounded memory.
 
-Steps further from x than the kernel reaches are passed for certain, or for certain not. Where T can be read, only a
-window of steps around x is summed then, with the same value; it moves with x and is held inside the staircase.
-Autograd would keep several tensors a step; the Functions here keep their inputs and compute the slopes anew.
+Beyond the kernel's reach a step counts exactly 0 or 1. So, where T can be read, only a window of steps around x is
+summed, with the same value; it moves with x and is held inside the staircase.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from torch import Tensor
 
 from surrogates.kernels import Kernel
 from surrogates.known import readable
-from surrogates.staircases.expectation import evaluate
+from surrogates.staircases.recompute import recompute
 
-TOGETHER = 2**18, 2**20  # numbers at once: within a CPU's cache; where there is none to mind
+TOGETHER = 2**18, 2**20  # numbers at once: on a CPU, within its cache; on a GPU or in a compiled graph
 
 
 def bounded_stairs(
@@ -26,11 +25,17 @@ def bounded_stairs(
 ) -> Tensor:
     """low + step sum_j F((x - first - j step) / T), j = 0 .. count - 1: the expected height, for every kernel."""
     steps = Steps(kernel, first, step, count, width(kernel, x, T, step, count))
-    return evaluate(x, T, lambda x, T: low + step * steps.passed(x, T), lambda x, T: step * steps.slope(x, T))
+    return recompute(x, T, lambda x, T: low + step * steps.passed(x, T), lambda x, T: step * steps.slope(x, T))
+
+
+def bounded_slope(x: Tensor, kernel: Kernel, T: Tensor, first: float, step: float, count: int) -> Tensor:
+    """The derivative of `bounded_stairs` by x."""
+    steps = Steps(kernel, first, step, count, width(kernel, x, T, step, count))
+    return step * steps.slope(x, T)
 
 
 def width(kernel: Kernel, x: Tensor, T: Tensor | float, step: float, count: int, worth: float = 1.0) -> int:
-    """How many steps are summed: all, or those that the kernel reaches, if these are fewer than `worth` of all."""
+    """How many steps are summed: those that the kernel reaches if they are fewer than `worth` of all, else all."""
     temperature = readable(T)
     reach = kernel.reach[x.dtype == torch.float64]
     if temperature is None or not math.isfinite(reach * temperature):
@@ -75,10 +80,10 @@ class Steps:
         return total / T
 
     def blocks(self, distance: Tensor, T: Tensor) -> Iterator[Tensor]:
-        """(distance - k step) / T for the steps k of the window along a first dimension, as many at once as is good."""
+        """(distance - k step) / T for the steps k of the window along a first dimension, in cache-sized blocks."""
         offsets = self.step * torch.arange(self.width, dtype=distance.dtype, device=distance.device)
         at_once = max(1, TOGETHER[distance.is_cuda or torch.compiler.is_compiling()] // max(1, distance.numel()))
         sharpness = 1 / T
         for block in torch.split(offsets, at_once):
             u = distance - block.reshape(-1, *[1] * distance.dim())
-            yield u * sharpness if torch._C._are_functorch_transforms_active() else u.mul_(sharpness)
+            yield u * sharpness

@@ -24,7 +24,7 @@ class GumbelRao(Averaged):
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         assert noise is not None
         logits, one_hot = draw(op, x[0], noise[0])
-        moved = perturbed_given(logits.detach(), one_hot, noise[1:]) + tangent(logits)
+        moved = draw_given(logits.detach(), one_hot, noise[1:]) + tangent(logits)
         return graft(op.chosen(one_hot).to(x[0].dtype), op.chosen(softmax(moved, T).mean(0)))
 
     def check(self, op: Op) -> None:
@@ -37,7 +37,7 @@ class GumbelRao(Averaged):
         return (1 + self.samples, *op.logits(x[0]).shape)
 
 
-def perturbed_given(logits: Tensor, one_hot: Tensor, p: Tensor) -> Tensor:
+def draw_given(logits: Tensor, one_hot: Tensor, p: Tensor) -> Tensor:
     """Draws of theta + g given that their largest entry is the chosen one; p uniforms (samples, ..., n)."""
     top = logits.amax(-1, keepdim=True)
     rates = torch.exp(logits - torch.where(top.isinf(), 0, top))

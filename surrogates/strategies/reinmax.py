@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from surrogates.core import Op, first_order, graft
+from surrogates.core import Op, graft
 from surrogates.sampling.categorical import check_categorical, draw, multinomial_covariance, softmax, tangent
+from surrogates.sampling.first_order import first_order
 from surrogates.strategies.tempered import Tempered
 
 

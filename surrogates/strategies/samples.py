@@ -1,4 +1,4 @@
-"""What strategies share that take the mean over several draws of noise."""
+"""The base of strategies that average over several draws of noise."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,18 +1,21 @@
 """Straight-through."""
 
-from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from surrogates.carriers import only_slopes
 from surrogates.core import EmptyCell, Op, detached, graft, in_float32, passing_between
 from surrogates.float32 import require_float32
-from surrogates.kernels import KernelName
+from surrogates.kernels import KERNELS, Kernel, KernelName
+from surrogates.known import dual
+from surrogates.staircases.recompute import with_slopes
 from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs, smooth_reading
+from surrogates.torch_private import transforms_active
 
+PROXY_KERNEL = "logistic"  # of the proxies that are smooth readings with slopes
 FLAT_BELOW = 0.1  # ReSTE's slope is that of a chord from here to 0, where the power's own is infinite
 
 
@@ -47,10 +50,19 @@ class StraightThrough(Tempered):
             raise ValueError(f"power must be at least 1 and finite, got {self.power}")
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
-        curved = op.linear_in_curves and self.uses(op)  # a carrier without a temperature has no curves
-        with only_slopes(*x, T=T) if curved else nullcontext():
-            carrier = self.relaxed(op, *x, T=T, noise=noise)
-        return graft(op.hard(*detached(x)), carrier)
+        value, kernel = op.hard(*detached(x)), self._kernel_of_slopes(op)
+        if kernel is None or _needs_graph(x, T):
+            return graft(value, self.relaxed(op, *x, T=T, noise=noise))
+        slopes = partial(op.slopes, kernel=kernel)
+        return graft(value, in_float32(lambda *x: with_slopes(value.to(x[0].dtype), slopes, T, *x), *x))
+
+    def _kernel_of_slopes(self, op: Op) -> Kernel | None:
+        """The kernel of a smooth carrier if the op declares its slopes: then the carrier's value is not computed."""
+        if self.form is not None or not op.declares("slopes"):
+            return None
+        if self.carrier == "smooth":
+            return KERNELS.get(self.kernel or "")
+        return KERNELS[PROXY_KERNEL] if self.carrier == "own" and op.tempered_proxy else None
 
     def relaxed(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         if self.carrier == "identity":
@@ -80,6 +92,13 @@ class StraightThrough(Tempered):
         if self.carrier == "smooth":
             return smooth_knobs(op, self.form)
         return frozenset({"temperature"} if self.carrier == "own" and op.tempered_proxy else ())
+
+
+def _needs_graph(x: tuple[Tensor, ...], T: Any) -> bool:
+    """Whether autograd must see the carrier: under a compiler, torch.func or forward mode, or for a derivative by T."""
+    if torch.compiler.is_compiling() or transforms_active() or dual(*x):
+        return True
+    return isinstance(T, Tensor) and (T.requires_grad or dual(T))
 
 
 def _power(x: Tensor, width: float, exponent: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""What autograd's own convention does."""
+"""The derivative that holds almost everywhere."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

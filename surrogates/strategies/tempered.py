@@ -1,4 +1,4 @@
-"""What strategies with a temperature share: its schedule and the choice of a kernel."""
+"""The base of strategies with a temperature: its schedule and the choice of a kernel."""
 
 from dataclasses import dataclass
 from typing import Any

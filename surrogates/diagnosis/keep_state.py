@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 
 @contextmanager
-def untouched(model: nn.Module) -> Iterator[None]:
+def keep_state(model: nn.Module) -> Iterator[None]:
     """Restores parameters, buffers, attributes of every module, modes, and the generators of torch, Python and NumPy.
 
     Attributes are restored by reference: a list that a module appends to stays as long as it has become.

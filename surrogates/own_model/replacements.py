@@ -1,4 +1,4 @@
-"""What was changed in a model, and which hard calls were met and left alone."""
+"""The report of `through` and `convert`: which hard calls or modules were replaced, and which were not."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import torch
 from surrogates.core import Op, Strategy
 
 PASSED_OVER = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
-OWN = ("carriers", "core", "hard_layer", "layers", "ops", "own_model.converted", "strategies")
+OWN = ("core", "graft", "hard_layer", "layers", "ops", "own_model.converted", "own_model.handling", "strategies")
 INTERNAL = tuple(f"surrogates.{name}" for name in OWN)
 
 
-class Row(NamedTuple):
-    """A hard call or module, what became of it (op and strategy, or why it was left alone), and where it is."""
+class Occurrence(NamedTuple):
+    """A hard call or module, its fate (op and strategy, or why it was not replaced), and where it is."""
 
     call: str
     fate: str
@@ -27,17 +27,27 @@ class Row(NamedTuple):
 
 
 @dataclass
-class Report:
+class Replacements:
     """Counts of hard calls or modules by name, fate and place; `str` of it is a table."""
 
-    taken: Counter[Row] = field(default_factory=Counter)
-    left: Counter[Row] = field(default_factory=Counter)
+    replaced: Counter[Occurrence] = field(default_factory=Counter)
+    not_replaced: Counter[Occurrence] = field(default_factory=Counter)
+
+    @property
+    def taken(self) -> Counter[Occurrence]:
+        """`replaced`, by its former name."""
+        return self.replaced
+
+    @property
+    def left(self) -> Counter[Occurrence]:
+        """`not_replaced`, by its former name."""
+        return self.not_replaced
 
     def __str__(self) -> str:
-        return "\n".join([*_table("taken", self.taken), *_table("left alone", self.left)])
+        return "\n".join([*_table("replaced", self.replaced), *_table("not replaced", self.not_replaced)])
 
 
-def _table(title: str, rows: Counter[Row]) -> list[str]:
+def _table(title: str, rows: Counter[Occurrence]) -> list[str]:
     if not rows:
         return [f"{title}: none"]
     call, where = (max(len(row[i]) for row in rows) for i in (0, 2))

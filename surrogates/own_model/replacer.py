@@ -1,4 +1,4 @@
-"""What the handling of calls shares: the strategies, the noise, the marks and the report of one block."""
+"""What the replaced calls of one block share: strategies, noise, marks and report."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from torch import Tensor
 
 from surrogates.core import Op, graft
 from surrogates.noise import uniforms
-from surrogates.own_model.choice import Choice
+from surrogates.own_model.choice import StrategyByOp
 from surrogates.own_model.marks import Mark, Marks, Numbers
-from surrogates.own_model.report import Report, Row, brief
+from surrogates.own_model.replacements import Occurrence, Replacements, brief
 
 
 @dataclass
-class Block:
+class Replacer:
     """Choices and state of a block; noise is keyed by (seed, step, how many noisy ops came before)."""
 
-    choice: Choice
+    choice: StrategyByOp
     T: float | Tensor | None = None
     seed: int = 0
     step: int = 0
     draws: int = 0
-    report: Report = field(default_factory=Report)
+    report: Replacements = field(default_factory=Replacements)
     marks: Marks = field(default_factory=Marks)
 
-    def left(self, call: str, reason: object, where: str) -> None:
-        """Reports a call that is left as it is."""
-        self.report.left[Row(call, str(reason), where)] += 1
+    def not_replaced(self, call: str, reason: object, where: str) -> None:
+        """Reports a hard call that stays as it is."""
+        self.report.not_replaced[Occurrence(call, str(reason), where)] += 1
 
     def mark(self, result: Tensor, call: str, where: str, sources: tuple[Tensor, ...], read: Read, index: bool) -> None:
-        """Marks a result whose numbers `read` makes of ops; taken, and reported, when they are first asked for."""
-        kept = result.clone()  # not the key itself, which may be changed, and which the mark would keep alive
+        """Marks a result whose numbers `read` computes by ops, and reports it, when they are first asked for."""
+        kept = result.clone()  # the result itself may be changed in place, and the mark would keep it alive
 
         def numbers() -> Numbers:
-            take = Take(self)
-            value = read(take)
-            take.report(call, where)
-            if take.soft:
+            ops = OpsOfCall(self)
+            value = read(ops)
+            ops.report(call, where)
+            if ops.soft:
                 return Numbers(value, True)
             classes = torch.arange(value.shape[-1], device=value.device) if index else None
             hard = kept if classes is None else kept.unsqueeze(-1) == classes
@@ -48,33 +48,33 @@ class Block:
         self.marks.put(result, Mark(call, where, sources, numbers, index))
 
 
-class Take:
-    """Takes the ops of one call with their strategies; remembers which, and whether one changed the value."""
+class OpsOfCall:
+    """Applies the ops of one call under their strategies; remembers which, and whether one changed the value."""
 
-    def __init__(self, block: Block) -> None:
-        self.block = block
+    def __init__(self, replacer: Replacer) -> None:
+        self.replacer = replacer
         self.soft = False
         self.fates: list[str] = []
 
     def __call__(self, op: Op, *x: Tensor) -> Tensor:
-        """The op on x, brought to one dtype and shape. Raises Left if it is to be left."""
-        block = self.block
-        strategy = block.choice.strategy(op)
+        """The op on x, brought to one dtype and shape. Raises NotReplaced if it has no strategy."""
+        replacer = self.replacer
+        strategy = replacer.choice.strategy(op)
         if len(x) > 1:
             dtype = torch.result_type(*x)
             x = tuple(torch.broadcast_tensors(*(tensor.to(dtype) for tensor in x)))  # type: ignore[no-untyped-call]
         noise = None
         shape = strategy.noise_shape(op, *x)
         if shape is not None:
-            block.draws += 1
-            noise = uniforms(x[0], (block.seed, block.step, block.draws), shape)
+            replacer.draws += 1
+            noise = uniforms(x[0], (replacer.seed, replacer.step, replacer.draws), shape)
         self.soft |= strategy.soft_forward or strategy.noisy(op)
         self.fates.append(f"{brief(op)} by {brief(strategy)}")
-        return strategy(op, *x, T=block.T, noise=noise)
+        return strategy(op, *x, T=replacer.T, noise=noise)
 
     def report(self, call: str, where: str) -> None:
-        """Reports the call as taken."""
-        self.block.report.taken[Row(call, "; ".join(dict.fromkeys(self.fates)), where)] += 1
+        """Reports the call as replaced."""
+        self.replacer.report.replaced[Occurrence(call, "; ".join(dict.fromkeys(self.fates)), where)] += 1
 
 
-Read = Callable[[Take], Tensor]
+Read = Callable[[OpsOfCall], Tensor]

@@ -1,4 +1,4 @@
-"""A module that can be called as the function whose name it bears: importing it must not hide that function."""
+"""Makes a command's module callable as the function of its name, which its import would hide otherwise."""
 
 from __future__ import annotations
 
