@@ -13,10 +13,9 @@ from surrogates.sorting.permutations import (
     network,
     network_logistic,
     neural_sort,
-    ordered,
     soft_sort,
-    to_last,
 )
+from surrogates.sorting.values import ordered, to_last
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
 from surrogates.known import known_finite
-from surrogates.sorting.permutations import Relaxation, from_last, network, neural_sort, soft_sort, to_last
+from surrogates.sorting.permutations import Relaxation, network, neural_sort, soft_sort
+from surrogates.sorting.values import from_last, to_last
 
 
 @dataclass(frozen=True)

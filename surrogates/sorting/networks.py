@@ -9,8 +9,6 @@ from torch import Tensor
 
 from surrogates.carriers import flat
 from surrogates.kernels import Kernel
-from surrogates.ops.maximum import Maximum
-from surrogates.ops.minimum import Minimum
 
 Layer = tuple[list[int], list[int]]
 
@@ -34,12 +32,19 @@ def layers(n: int) -> tuple[Layer, ...]:
 
 
 def exact(rows: Tensor) -> Tensor:
-    """The sorted values by b - relu(b - a) and a + relu(b - a); a tie leaves the order as it is."""
+    """The sorted values by exact swaps; a tie leaves the order as it is."""
     rows = _settled(rows)
     for lower, upper in layers(rows.shape[-1]):
         a, b = _wires(rows, lower), _wires(rows, upper)
-        rows = _rewired(rows, lower, upper, Minimum().rewrite(b, a), Maximum().rewrite(a, b), -1)
+        rows = _rewired(rows, lower, upper, *exact_swap(a, b), -1)
     return rows
+
+
+def exact_swap(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """The smaller and the larger of a and b, by b - relu(b - a) and a + relu(b - a); infinite numbers are compared."""
+    infinite, step = a.isinf() | b.isinf(), torch.relu(b - a)
+    smaller = torch.where(infinite, torch.minimum(a, b), b - step)
+    return smaller, torch.where(infinite, torch.maximum(a, b), a + step)
 
 
 def relaxed(rows: Tensor, kernel: Kernel, T: Tensor | float, positions: bool = False) -> Tensor:
