@@ -15,7 +15,7 @@ from torch import Tensor
 from surrogates.kernels import KERNELS
 from surrogates.known import known_finite
 from surrogates.sorting.networks import relaxed
-from surrogates.sorting.relaxed_order import Law, weights
+from surrogates.sorting.relaxed_order import Law, product, weights
 from surrogates.sorting.values import ordered, without_infinity
 
 Relaxation = Callable[[Tensor, Tensor | float, slice], Tensor]
@@ -89,7 +89,8 @@ def _neural_logits(factors: Tensor, entries: Tensor, distances: Tensor) -> Tenso
 
 
 def _neural_slopes(slope: Tensor, factors: Tensor, entries: Tensor, distances: Tensor) -> tuple[Tensor, ...]:
-    return torch.zeros_like(factors), (factors.unsqueeze(-1) * slope).sum(-2), -slope.sum(-2)
+    by_entries, by_distances = product(torch.stack([factors, -torch.ones_like(factors)], -2), slope).unbind(-2)
+    return torch.zeros_like(factors), by_entries, by_distances
 
 
 SOFT_SORT, NEURAL_SORT = Law(_soft_logits, _soft_slopes), Law(_neural_logits, _neural_slopes)

@@ -45,6 +45,13 @@ def softmax(logits: Tensor) -> Tensor:
     return torch.softmax(F.threshold(logits, lowest, -math.inf), -1)
 
 
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """a @ b; by elements under autocast, which would round the factors."""
+    if torch.is_autocast_enabled(a.device.type):
+        return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)
+    return a @ b
+
+
 class _Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, law: Law, T: float, *vectors: Tensor) -> Tensor:
@@ -62,7 +69,8 @@ class _Weights(torch.autograd.Function):
         parts = []
         for weight, incoming, *piece in _pieces(found, gradient, *vectors):
             slope = weight * incoming
-            parts.append(ctx.law.slopes(slope - weight * slope.sum(-1, keepdim=True), *piece))
+            slope.sub_(weight * slope.sum(-1, keepdim=True))
+            parts.append(ctx.law.slopes(slope, *piece))
         columns = zip(vectors, zip(*parts, strict=True), strict=True)
         return None, None, *(torch.cat(column).div(ctx.T).view_as(vector) for vector, column in columns)
 

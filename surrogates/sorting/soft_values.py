@@ -7,6 +7,7 @@ from torch import Tensor
 
 from surrogates.sorting import distance_sums
 from surrogates.sorting.permutations import ALL, Relaxation, soft_sort
+from surrogates.sorting.relaxed_order import product
 from surrogates.sorting.values import hard_ranks, ordered, with_nan_rows, without_infinity
 
 FEW = 16  # up to so many ranks, rows of the matrix cost less than the sums without one
@@ -18,7 +19,7 @@ def soft_values(relaxation: Relaxation, rows: Tensor, T: Tensor | float, ranks: 
     if relaxation is soft_sort and count > FEW and distance_sums.within_reach(rows, T):
         return distance_sums.sorted_values(rows, T)[..., ranks]
     values = ordered(rows)[0][..., ranks]
-    soft = _product(relaxation(rows, T, ranks), without_infinity(rows).unsqueeze(-1)).squeeze(-1)
+    soft = product(relaxation(rows, T, ranks), without_infinity(rows).unsqueeze(-1)).squeeze(-1)
     return torch.where(values.isinf(), with_nan_rows(values.detach(), rows), soft)
 
 
@@ -27,12 +28,5 @@ def mean_ranks(relaxation: Relaxation, rows: Tensor, T: Tensor | float) -> Tenso
     if relaxation is soft_sort and rows.shape[-1] > FEW and distance_sums.within_reach(rows, T):
         return distance_sums.mean_ranks(rows, T)
     places = torch.arange(1, rows.shape[-1] + 1, dtype=rows.dtype, device=rows.device)
-    weighted, total = _product(torch.stack([places, torch.ones_like(places)]), relaxation(rows, T, ALL)).unbind(-2)
+    weighted, total = product(torch.stack([places, torch.ones_like(places)]), relaxation(rows, T, ALL)).unbind(-2)
     return torch.where(rows.isinf(), hard_ranks(rows), weighted / total)
-
-
-def _product(a: Tensor, b: Tensor) -> Tensor:
-    """a @ b; by elements under autocast, which would round the factors."""
-    if torch.is_autocast_enabled(a.device.type):
-        return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)
-    return a @ b
