@@ -30,7 +30,7 @@ def weights(law: Law, T: Tensor | float, *vectors: Tensor) -> Tensor:
     """P (..., k, n). A batch of one piece is left to autograd, and so is what the Function does not differentiate."""
     rows, width = vectors[0].shape[:-1].numel(), vectors[0].shape[-1] * vectors[1].shape[-1]
     varying = isinstance(T, Tensor) and (T.requires_grad or T.dim() > 0 or dual(T))
-    if rows <= _rows_a_piece(width) or varying or not all(map(at_hand, vectors)) or dual(*vectors):
+    if varying or not all(map(at_hand, vectors)) or dual(*vectors) or rows <= _rows_a_piece(width):
         return softmax(law.logits(*vectors) / T)
     found: Tensor = _Weights.apply(law, float(T), *vectors)
     return found
