@@ -1,4 +1,4 @@
-"""Ops that read one or two places of the sorted row: all their readings are those of the sorted values there."""
+"""The base of ops that read one or two places of the sorted row, as median and quantile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SortedValues = Callable[[Tensor, slice], Tensor]  # of rows (..., n) and places,
 
 @dataclass(frozen=True)
 class OrderStatistic(Op):
-    """An op made of some of the sorted values along its `dim`, by `from_sorted`."""
+    """An op that `from_sorted` makes of some sorted values along its `dim`; each reading sorts in its own way."""
 
     elementwise: ClassVar[bool] = False
     keeps_shape: ClassVar[bool] = False
@@ -32,11 +32,11 @@ class OrderStatistic(Op):
         raise NotImplementedError
 
     def hard(self, x: Tensor) -> Tensor:
-        """Of the sorted values."""
+        """From the sorted values."""
         return self.from_sorted(x, lambda rows, at: with_nan_rows(rows.sort(dim=-1).values[..., at], rows))
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
-        """Of the sorted values, those of ties with `rule`'s derivative."""
+        """From the sorted values, with `rule`'s derivative at ties."""
         return self.from_sorted(x, lambda rows, at: (ordered(rows)[0] if rule == "first" else shared(rows))[..., at])
 
     def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
@@ -44,18 +44,18 @@ class OrderStatistic(Op):
         return self.smooth(x, None, T)
 
     def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        """Of SoftSort's values."""
+        """From SoftSort's values."""
         return self.from_sorted(x, lambda rows, at: soft_values(soft_sort, rows, T, at))
 
     def smooth_neural_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        """Of NeuralSort's values."""
+        """From NeuralSort's values."""
         return self.from_sorted(x, lambda rows, at: soft_values(neural_sort, rows, T, at))
 
     def smooth_network(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        """Of the monotone sorting network's values."""
+        """From the monotone sorting network's values."""
         return self.from_sorted(x, lambda rows, at: relaxed(rows, KERNELS["cauchy"], T)[..., at])
 
     @rewriting("exact")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
-        """Of the exact sorting network's values."""
+        """From the exact sorting network's values."""
         return self.from_sorted(x, lambda rows, at: exact(rows)[..., at])

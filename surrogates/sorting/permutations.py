@@ -35,7 +35,7 @@ def soft_sort(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
     if known_finite(rows):
         return weights(SOFT_SORT, T, values, rows)
     entries = torch.where(_participants(rows), without_infinity(rows), torch.inf)  # infinitely far from finite values
-    return _settled(weights(SOFT_SORT, T, without_infinity(values), entries), values, order, rows)
+    return _with_hard_ranks(weights(SOFT_SORT, T, without_infinity(values), entries), values, order, rows)
 
 
 def neural_sort(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
@@ -49,7 +49,7 @@ def neural_sort(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
     entries = without_infinity(rows)
     distances = _distances(rows, entries) + (high - low) * entries  # to finite entries only
     distances = torch.where(_participants(rows), distances, torch.inf)
-    return _settled(weights(NEURAL_SORT, T, factors + high - low, entries, distances), values, order, rows)
+    return _with_hard_ranks(weights(NEURAL_SORT, T, factors + high - low, entries, distances), values, order, rows)
 
 
 def _distances(rows: Tensor, entries: Tensor) -> Tensor:
@@ -102,6 +102,6 @@ def _participants(rows: Tensor) -> Tensor:
     return finite | ~finite.any(-1, keepdim=True)
 
 
-def _settled(soft: Tensor, values: Tensor, order: Tensor, rows: Tensor) -> Tensor:
+def _with_hard_ranks(soft: Tensor, values: Tensor, order: Tensor, rows: Tensor) -> Tensor:
     """The soft weights, with the hard ones at ranks whose value is infinite."""
     return torch.where(values.isinf().unsqueeze(-1), exact_matrix(order, rows.detach()), soft)
