@@ -11,7 +11,6 @@ from torch import Tensor
 
 from products import FULL, HALF, cells, generator, gradients, sample
 from surrogates.core import Op
-from surrogates.ops import sort
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.argmin import ArgMin
 from surrogates.ops.max import Max, sparsemax
@@ -24,10 +23,9 @@ from surrogates.ops.sort import Sort
 from surrogates.ops.top_k import TopK
 from surrogates.ops.top_k_mask import TopKMask
 from surrogates.sorting import permutations, relaxed_order
-from surrogates.sorting.distance_sums import received, sorted_values, within_reach
+from surrogates.sorting.distance_sums import mean_ranks, sorted_values, within_reach
 from surrogates.sorting.networks import layers
-from surrogates.sorting.permutations import LAWS, Relaxation, soft_sort
-from surrogates.sorting.relaxed_order import relaxed_product
+from surrogates.sorting.permutations import Relaxation, neural_sort, soft_sort
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
@@ -190,18 +188,17 @@ def test_rows_known_to_be_finite_give_what_the_others_would(form: str | None, mo
         value = strategy(op, x, T=0.3)
         (slope,) = gradients(lambda x, op=op: strategy(op, x, T=0.3) @ weight, [x])
         with monkeypatch.context() as patch:
-            for module in (permutations, sort):
-                patch.setattr(module, "known_finite", lambda _: False)
+            patch.setattr(permutations, "known_finite", lambda _: False)
             assert torch.equal(strategy(op, x, T=0.3), value)
             (other,) = gradients(lambda x, op=op: strategy(op, x, T=0.3) @ weight, [x])
             torch.testing.assert_close(other, slope)
 
 
 @pytest.mark.parametrize("form", [None, "neural_sort"])
-@pytest.mark.parametrize("few", [0, relaxed_order.SMALL])
-def test_autocast_rounds_no_product(form: str | None, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bfloat16 would change the third digit; with few numbers and with many."""
-    monkeypatch.setattr(relaxed_order, "SMALL", few)
+@pytest.mark.parametrize("piece", [1, relaxed_order.PIECE])
+def test_autocast_rounds_no_product(form: str | None, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bfloat16 would change the third digit; with several pieces and with one."""
+    monkeypatch.setattr(relaxed_order, "PIECE", piece)
     x, strategy = rows(3, 9, dtype=torch.float32), Smooth(form=form)
     for op in (Sort(), TopK(), Rank()):
         here = Smooth(form="soft_sort") if form is None and not isinstance(op, Sort) else strategy
@@ -386,29 +383,20 @@ def test_weighted_maxima_lie_below_the_maximum_and_are_not_monotone() -> None:
     assert (slope > 0).all()
 
 
-@pytest.mark.parametrize("received", [False, True])
-@pytest.mark.parametrize("relaxation", LAWS)
-def test_products_with_a_relaxed_orders_weights_are_those_of_the_matrix(
-    relaxation: Relaxation, received: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """P x and factor P, first and second derivatives; a tie, some of the ranks, several pieces."""
-    monkeypatch.setattr(relaxed_order, "PIECE", 100)
-    monkeypatch.setattr(relaxed_order, "SMALL", 0)
-    x = torch.randn(3, 9, generator=generator(2), dtype=torch.float64)
-    x[0, 3] = x[0, 5]
-    ranks, law = slice(2, 7), LAWS[relaxation]
-    factor = torch.randn(2, 5, generator=generator(3), dtype=torch.float64) if received else None
+@pytest.mark.parametrize("relaxation", [soft_sort, neural_sort])
+def test_weights_in_pieces_are_those_of_autograd(relaxation: Relaxation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First and second derivatives; a tie, some of the ranks, infinite entries, leading dimensions, a row a piece."""
+    x = torch.randn(2, 3, 9, generator=generator(2), dtype=torch.float64)
+    x[0, 0, 3] = x[0, 0, 5]
+    x[1, 2, [0, 4]] = torch.tensor([-math.inf, math.inf]).double()
+    matrix = torch.randn(5, 9, generator=generator(3), dtype=torch.float64)
 
-    def ours(x: Tensor) -> Tensor:
-        return relaxed_product(law, x, law.places(x)[..., ranks], 0.5, factor)
+    def function(x: Tensor) -> Tensor:
+        return relaxation(x, 0.5, slice(2, 7)) * matrix
 
-    def plain(x: Tensor) -> Tensor:
-        with monkeypatch.context() as patch:
-            patch.setattr(permutations, "known_finite", lambda _: False)
-            weights = relaxation(x, 0.5, ranks)
-        return (weights @ x.unsqueeze(-1)).squeeze(-1) if factor is None else factor @ weights
-
-    for one, other in zip(derivatives(ours, x), derivatives(plain, x), strict=True):
+    plain = derivatives(function, x)
+    monkeypatch.setattr(relaxed_order, "PIECE", 1)
+    for one, other in zip(derivatives(function, x), plain, strict=True):
         torch.testing.assert_close(one, other)
 
 
@@ -423,39 +411,57 @@ def derivatives(function: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]
 
 @pytest.mark.parametrize("offset", [0.0, 100.0])
 @pytest.mark.parametrize("T", [0.02, 0.5, 30.0])
-def test_sums_without_a_matrix_are_those_of_the_matrix(
-    T: float, offset: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("ranked", [False, True])
+def test_sums_without_a_matrix_are_those_of_the_matrix(T: float, offset: float, ranked: bool) -> None:
     """Of float32 rows, to its resolution of the numbers; ties of two and three, a constant row."""
-    monkeypatch.setattr(relaxed_order, "SMALL", 0)
     x = offset + torch.randn(4, 50, generator=generator(4))
     x[0, [3, 5, 40]], x[1, [7, 8]], x[3] = offset - 0.5, offset, offset
-    places = torch.arange(1.0, 51)
-    for factor in (None, torch.stack([places, torch.ones(50)])):
+    places = torch.stack([torch.arange(1.0, 51), torch.ones(50)]).double()
 
-        def ours(x: Tensor, factor: Tensor | None = factor) -> Tensor:
-            ascending = within_reach(x, T)
-            assert ascending is not None
-            return sorted_values(x, ascending, T) if factor is None else received(x, ascending, T, factor)
+    def plain(x: Tensor) -> Tensor:
+        weights = soft_sort(x, T)
+        if not ranked:
+            return (weights @ x.unsqueeze(-1)).squeeze(-1)
+        weighted, total = (places @ weights).unbind(-2)
+        return weighted / total
 
-        def plain(x: Tensor, factor: Tensor | None = factor) -> Tensor:
-            weights = soft_sort(x, T)
-            return (weights @ x.unsqueeze(-1)).squeeze(-1) if factor is None else factor.double() @ weights
-
-        for one, other in zip(derivatives(ours, x), derivatives(plain, x.double()), strict=True):
-            torch.testing.assert_close(one.double(), other, rtol=3e-5, atol=3e-6 * float(other.abs().max()))
+    assert within_reach(x, T)
+    ours = derivatives(lambda x: (mean_ranks if ranked else sorted_values)(x, T), x)
+    for one, other in zip(ours, derivatives(plain, x.double()), strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=3e-5, atol=3e-6 * float(other.detach().abs().max()))
 
 
-def test_sums_without_a_matrix_take_what_they_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relaxed_order, "SMALL", 0)
+@pytest.mark.parametrize("function", [sorted_values, mean_ranks])
+def test_sums_without_a_matrix_are_exact_up_to_their_reach(function: Callable[[Tensor, float], Tensor]) -> None:
+    """In float64 the derivatives of rows that are 590 T wide are those of a finer scale, the sum of two far halves."""
+    half = torch.randn(3, 20, generator=generator(4), dtype=torch.float64)
+    far = torch.cat([half, half + 580], -1)
+    assert within_reach(far, 1.0)
+    alone, together = (derivatives(lambda x: function(x, 1.0), x) for x in (half, far))
+    offset = 20 if function is mean_ranks else 580
+    torch.testing.assert_close(together[0][:, :20], alone[0])
+    torch.testing.assert_close(together[0][:, 20:], alone[0] + offset)
+    for one, other in zip(together[1:], alone[1:], strict=True):
+        torch.testing.assert_close(one[:, :20], other)
+
+
+def test_sums_without_a_matrix_take_what_they_can_hold() -> None:
     x = torch.tensor([0.0, 3.0, 1.0])
-    assert within_reach(x, 0.005) is not None
-    for refused in (x.double(), torch.tensor([0.0, math.nan]), torch.tensor([0.0, -math.inf]), torch.empty(0)):
-        assert within_reach(refused, 1.0) is None
-    for T in (0.004, torch.tensor(1.0, requires_grad=True)):
-        assert within_reach(x, T) is None
-    far = Smooth()(Sort(), 1e30 * x, T=1.0)
-    assert torch.equal(far, 1e30 * x.sort().values)
+    assert within_reach(x, 0.005)
+    assert not within_reach(x, 0.004)
+    for refused in (torch.tensor([0.0, math.nan]), torch.tensor([0.0, -math.inf]), torch.empty(0)):
+        assert not within_reach(refused, 1.0)
+    for far in (1e30 * x, 1e30 * torch.arange(50.0)):
+        assert torch.equal(Smooth()(Sort(), far, T=1.0), far.sort().values)
+
+
+def test_the_temperatures_derivative_without_a_matrix_is_that_with_one() -> None:
+    x = torch.randn(3, 50, generator=generator(4), dtype=torch.float64)
+    T = torch.tensor(0.4).double().requires_grad_()
+    values = (Smooth()(Permutation(), x, T=T) @ x.unsqueeze(-1)).squeeze(-1)
+    (expected,) = torch.autograd.grad(values.square().sum(), T)
+    (got,) = torch.autograd.grad(Smooth()(Sort(), x, T=T).square().sum(), T)
+    torch.testing.assert_close(got, expected)
 
 
 def test_a_long_row_is_sorted_softly_without_a_matrix() -> None:

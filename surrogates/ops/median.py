@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from surrogates.sorting.order_statistic import OrderStatistic, SortedValues
-from surrogates.sorting.permutations import to_last
+from surrogates.sorting.values import to_last
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Median(OrderStatistic):
 
     dim: int = -1
 
-    def combined(self, x: Tensor, sort: SortedValues) -> Tensor:
+    def from_sorted(self, x: Tensor, sort: SortedValues) -> Tensor:
         n = x.shape[self.dim]
         if n == 0:
             raise IndexError("the median of a row needs an entry in it, it has none")

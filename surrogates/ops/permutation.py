@@ -13,10 +13,9 @@ from surrogates.sorting.permutations import (
     network,
     network_logistic,
     neural_sort,
-    ordered,
     soft_sort,
-    to_last,
 )
+from surrogates.sorting.values import ordered, to_last
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,11 @@ class Permutation(Op):
 
     def hard(self, x: Tensor) -> Tensor:
         rows = self._rows(x.detach())
-        return self._placed(exact_matrix(ordered(rows)[1], rows))
+        return self._to_dim(exact_matrix(ordered(rows)[1], rows))
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
         zeros = flat(self._rows(x)).unsqueeze(-2)
-        return self._placed(zeros.expand(*zeros.shape[:-2], zeros.shape[-1], zeros.shape[-1]))
+        return self._to_dim(zeros.expand(*zeros.shape[:-2], zeros.shape[-1], zeros.shape[-1]))
 
     def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return self.smooth(x, None, T)
@@ -74,13 +73,13 @@ class Permutation(Op):
         return self.hard(x) * self.smooth(x, None, 1.0)
 
     def _relaxed(self, relaxation: Relaxation, x: Tensor, T: Tensor | float) -> Tensor:
-        return self._placed(relaxation(self._rows(x), T, ALL))
+        return self._to_dim(relaxation(self._rows(x), T, ALL))
 
     def _rows(self, x: Tensor) -> Tensor:
         rows = to_last(x, self.dim)
         return -rows if self.descending else rows
 
-    def _placed(self, matrix: Tensor) -> Tensor:
+    def _to_dim(self, matrix: Tensor) -> Tensor:
         """The two last dimensions of a matrix moved to where `dim` was."""
         if self.dim == -1:
             return matrix

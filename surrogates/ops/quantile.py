@@ -9,7 +9,7 @@ from torch import Tensor
 from surrogates.core import in_float32
 from surrogates.known import known_finite
 from surrogates.sorting.order_statistic import OrderStatistic, SortedValues
-from surrogates.sorting.permutations import to_last
+from surrogates.sorting.values import to_last
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Quantile(OrderStatistic):
     def hard(self, x: Tensor) -> Tensor:
         return in_float32(super().hard, x)
 
-    def combined(self, x: Tensor, sort: SortedValues) -> Tensor:
+    def from_sorted(self, x: Tensor, sort: SortedValues) -> Tensor:
         n = x.shape[self.dim]
         if n == 0:
             raise IndexError("a quantile of a row needs an entry in it, it has none")

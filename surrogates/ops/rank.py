@@ -8,11 +8,9 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
-from surrogates.known import known_finite
-from surrogates.ops.sort import with_nan_rows
-from surrogates.sorting.distance_sums import received, within_reach
-from surrogates.sorting.permutations import ALL, LAWS, Relaxation, from_last, network, neural_sort, soft_sort, to_last
-from surrogates.sorting.relaxed_order import relaxed_product
+from surrogates.sorting.permutations import network, neural_sort, soft_sort
+from surrogates.sorting.soft_values import mean_ranks
+from surrogates.sorting.values import from_last, hard_ranks, to_last, without_infinity
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Rank(Op):
     tempered_proxy: ClassVar[bool] = True
 
     def hard(self, x: Tensor) -> Tensor:
-        return self._of_rows(x.detach(), ranks)
+        return self._of_rows(x.detach(), hard_ranks)
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
         return flat(x)
@@ -50,15 +48,15 @@ class Rank(Op):
 
     def smooth_soft_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """The mean rank under SoftSort's weights."""
-        return self._of_rows(x, lambda rows: mean_rank(soft_sort, rows, T))
+        return self._of_rows(x, lambda rows: mean_ranks(soft_sort, rows, T))
 
     def smooth_neural_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """The mean rank under NeuralSort's weights."""
-        return self._of_rows(x, lambda rows: mean_rank(neural_sort, rows, T))
+        return self._of_rows(x, lambda rows: mean_ranks(neural_sort, rows, T))
 
     def smooth_network(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """The mean rank in a sorting network with the Cauchy kernel."""
-        return self._of_rows(x, lambda rows: mean_rank(network, rows, T))
+        return self._of_rows(x, lambda rows: mean_ranks(network, rows, T))
 
     @rewriting("relaxed")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
@@ -69,29 +67,8 @@ class Rank(Op):
         return from_last(function(-rows if self.descending else rows), self.dim)
 
 
-def ranks(rows: Tensor) -> Tensor:
-    """1 + number of smaller entries."""
-    smaller = (rows.unsqueeze(-1) > rows.unsqueeze(-2)).sum(-1)
-    return with_nan_rows((1 + smaller).to(rows.dtype), rows)
-
-
 def pairwise(rows: Tensor, T: Tensor | float) -> Tensor:
-    """The expected rank; the pair of an entry with itself is the 1/2 too much."""
-    own = torch.where(rows.isinf(), 0, rows)
+    """The expected rank; the pair of an entry with itself adds 1/2 to the 1/2."""
+    own = without_infinity(rows)
     soft = 0.5 + torch.sigmoid((own.unsqueeze(-1) - rows.unsqueeze(-2)) / T).sum(-1)
-    return torch.where(rows.isinf(), ranks(rows.detach()), soft)
-
-
-def mean_rank(relaxation: Relaxation, rows: Tensor, T: Tensor | float) -> Tensor:
-    """The ranks 1 .. n weighted by a relaxed permutation, whose columns need not sum to 1."""
-    places = torch.arange(1, rows.shape[-1] + 1, dtype=rows.dtype, device=rows.device)
-    factor = torch.stack([places, torch.ones_like(places)])
-    if relaxation is soft_sort and (ascending := within_reach(rows, T)):
-        weighted, total = received(rows, ascending, T, factor).unbind(-2)
-        return weighted / total
-    if (law := LAWS.get(relaxation)) and known_finite(rows):
-        weighted, total = relaxed_product(law, rows, law.places(rows), T, factor).unbind(-2)
-        return weighted / total
-    weights = relaxation(rows, T, ALL)
-    soft = (weights * places.unsqueeze(-1)).sum(-2) / weights.sum(-2)
-    return torch.where(rows.isinf(), ranks(rows.detach()), soft)
+    return torch.where(rows.isinf(), hard_ranks(rows), soft)

@@ -10,12 +10,11 @@ from torch import Tensor
 
 from surrogates.core import Op, rewriting
 from surrogates.kernels import KERNELS
-from surrogates.ops.maximum import Maximum
-from surrogates.ops.minimum import Minimum
-from surrogates.ops.sort import shared, weighted
 from surrogates.ops.top_k_mask import exchanges, largest, partition, require_entries, require_k
-from surrogates.sorting.networks import relaxed
-from surrogates.sorting.permutations import from_last, neural_sort, soft_sort, to_last
+from surrogates.sorting.networks import exact_swap, relaxed
+from surrogates.sorting.permutations import neural_sort, soft_sort
+from surrogates.sorting.soft_values import soft_values
+from surrogates.sorting.values import from_last, shared, to_last
 
 
 @dataclass(frozen=True)
@@ -68,11 +67,11 @@ class TopK(Op):
 
     def smooth_soft_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """SoftSort's values."""
-        return self._first(x, lambda rows, at: weighted(soft_sort, rows, T, at))
+        return self._first(x, lambda rows, at: soft_values(soft_sort, rows, T, at))
 
     def smooth_neural_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """NeuralSort's values."""
-        return self._first(x, lambda rows, at: weighted(neural_sort, rows, T, at))
+        return self._first(x, lambda rows, at: soft_values(neural_sort, rows, T, at))
 
     def smooth_network(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """The monotone sorting network's values."""
@@ -90,8 +89,8 @@ class TopK(Op):
         for _ in range(self.k):
             top, rest = left[0], []
             for entry in left[1:]:
-                rest.append(Minimum().rewrite(entry, top))
-                top = Maximum().rewrite(top, entry)
+                smaller, top = exact_swap(top, entry)
+                rest.append(smaller)
             values.append(top)
             left = rest
         return torch.stack(values, self.dim)

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
 from surrogates.known import known_finite
-from surrogates.sorting.permutations import Relaxation, from_last, network, neural_sort, soft_sort, to_last
+from surrogates.sorting.permutations import Relaxation, network, neural_sort, soft_sort
+from surrogates.sorting.values import from_last, to_last
 
 
 @dataclass(frozen=True)
@@ -64,17 +65,17 @@ class TopKMask(Op):
 
     def smooth_soft_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """The weights of SoftSort's k highest ranks."""
-        return self._ranked(soft_sort, x, T)
+        return self._last_ranks(soft_sort, x, T)
 
     def smooth_neural_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """The weights of NeuralSort's k highest ranks."""
-        return self._ranked(neural_sort, x, T)
+        return self._last_ranks(neural_sort, x, T)
 
     def smooth_network(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """The weights of a sorting network's k highest ranks, with the Cauchy kernel."""
-        return self._ranked(network, x, T)
+        return self._last_ranks(network, x, T)
 
-    def _ranked(self, relaxation: Relaxation, x: Tensor, T: Tensor | float) -> Tensor:
+    def _last_ranks(self, relaxation: Relaxation, x: Tensor, T: Tensor | float) -> Tensor:
         require_entries(x, self.k, self.dim)
         soft = from_last(relaxation(-to_last(x, self.dim), T, slice(self.k)).sum(-2), self.dim)
         if known_finite(x):
@@ -146,19 +147,19 @@ def _symmetric(rates: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     for level in reversed(levels):
         siblings = torch.stack([level[..., 1::2, :], level[..., 0::2, :]], -2).flatten(-3, -2)
         without = _product(without.repeat_interleave(2, -2), siblings, degree)
-    return _raised(total, degree), _raised(without[..., :n, :], degree)
+    return _pad_to(total, degree), _pad_to(without[..., :n, :], degree)
 
 
 def _product(p: Tensor, q: Tensor, degree: int) -> Tensor:
     """The product of polynomials, lowest power first, up to a degree; it costs the product of their own degrees."""
     long, short = (p, q) if p.shape[-1] >= q.shape[-1] else (q, p)
     degree = min(degree, long.shape[-1] + short.shape[-1] - 2)
-    total = _raised(long, degree) * short[..., :1]
+    total = _pad_to(long, degree) * short[..., :1]
     for power in range(1, short.shape[-1]):
         total = total + F.pad(long, (power, degree + 1 - power - long.shape[-1])) * short[..., power, None]
     return total
 
 
-def _raised(p: Tensor, degree: int) -> Tensor:
+def _pad_to(p: Tensor, degree: int) -> Tensor:
     """With zeros for the powers up to a degree."""
     return F.pad(p, (0, degree + 1 - p.shape[-1]))

@@ -1,1 +1,1 @@
-"""Mathematics of orders: relaxed permutations, sorting networks, order statistics."""
+"""The mathematics of order that several ops share: relaxed permutations, sorting networks, sorted values."""

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from surrogates.carriers import flat
 from surrogates.kernels import Kernel
-from surrogates.ops.maximum import Maximum
-from surrogates.ops.minimum import Minimum
 
 Layer = tuple[list[int], list[int]]
 
@@ -34,12 +32,19 @@ def layers(n: int) -> tuple[Layer, ...]:
 
 
 def exact(rows: Tensor) -> Tensor:
-    """The sorted values by b - relu(b - a) and a + relu(b - a); a tie leaves the order as it is."""
-    rows = _settled(rows)
+    """The sorted values by exact swaps; a tie leaves the order as it is."""
+    rows = _without_infinite_slopes(rows)
     for lower, upper in layers(rows.shape[-1]):
         a, b = _wires(rows, lower), _wires(rows, upper)
-        rows = _rewired(rows, lower, upper, Minimum().rewrite(b, a), Maximum().rewrite(a, b), -1)
+        rows = _rewire(rows, lower, upper, *exact_swap(a, b), -1)
     return rows
+
+
+def exact_swap(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """The smaller and the larger of a and b, by b - relu(b - a) and a + relu(b - a); infinite numbers are compared."""
+    infinite, step = a.isinf() | b.isinf(), torch.relu(b - a)
+    smaller = torch.where(infinite, torch.minimum(a, b), b - step)
+    return smaller, torch.where(infinite, torch.maximum(a, b), a + step)
 
 
 def relaxed(rows: Tensor, kernel: Kernel, T: Tensor | float, positions: bool = False) -> Tensor:
@@ -49,22 +54,22 @@ def relaxed(rows: Tensor, kernel: Kernel, T: Tensor | float, positions: bool = F
     rows. An infinite number is compared exactly.
     """
     n = rows.shape[-1]
-    rows = _settled(rows)
+    rows = _without_infinite_slopes(rows)
     wires = torch.eye(n, dtype=rows.dtype, device=rows.device) + flat(rows).unsqueeze(-1) if positions else rows
     for lower, upper in layers(n):
         a, b = _wires(rows, lower), _wires(rows, upper)
         keep = _order(a, b, kernel, T)
-        values = _swapped(a, b, keep)
-        rows = _rewired(rows, lower, upper, *values, -1)
+        values = _soft_swap(a, b, keep)
+        rows = _rewire(rows, lower, upper, *values, -1)
         if positions:
             first, second = _wires(wires, lower, -2), _wires(wires, upper, -2)
-            wires = _rewired(wires, lower, upper, *_swapped(first, second, keep.unsqueeze(-1)), -2)
+            wires = _rewire(wires, lower, upper, *_soft_swap(first, second, keep.unsqueeze(-1)), -2)
         else:
             wires = rows
     return wires
 
 
-def _settled(rows: Tensor) -> Tensor:
+def _without_infinite_slopes(rows: Tensor) -> Tensor:
     """The rows, with derivative 0 for an infinite entry."""
     return torch.where(rows.isinf(), rows.detach(), rows)
 
@@ -73,11 +78,11 @@ def _order(a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
     """How far a is below b, between 0 and 1; exactly 0 or 1 where one of them is infinite."""
     infinite = a.isinf() | b.isinf()
     gap = torch.where(infinite, 0, b - a)
-    settled = (a <= b).to(a.dtype).masked_fill(a.isnan() | b.isnan(), torch.nan)
-    return torch.where(infinite, settled, kernel.cdf(gap / T))
+    compared = (a <= b).to(a.dtype).masked_fill(a.isnan() | b.isnan(), torch.nan)
+    return torch.where(infinite, compared, kernel.cdf(gap / T))
 
 
-def _swapped(a: Tensor, b: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+def _soft_swap(a: Tensor, b: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
     """The two mixtures; 0 * inf would be NaN where an infinite number is compared."""
     infinite = a.isinf() | b.isinf()
     first, second = (torch.where(infinite, 0, x) for x in (a, b))
@@ -90,7 +95,7 @@ def _wires(x: Tensor, indices: list[int], dim: int = -1) -> Tensor:
     return x.index_select(dim, torch.tensor(indices, dtype=torch.long, device=x.device))
 
 
-def _rewired(x: Tensor, lower: list[int], upper: list[int], a: Tensor, b: Tensor, dim: int) -> Tensor:
+def _rewire(x: Tensor, lower: list[int], upper: list[int], a: Tensor, b: Tensor, dim: int) -> Tensor:
     """x with new values on two sets of wires."""
     n = x.shape[dim]
     compared = set(lower) | set(upper)

@@ -1,4 +1,4 @@
-"""Ops that read one or two places of the sorted row: all their readings are those of the sorted values there."""
+"""The base of ops that read one or two places of the sorted row, as median and quantile."""
 
 from __future__ import annotations
 
@@ -10,51 +10,52 @@ from torch import Tensor
 
 from surrogates.core import Op, rewriting
 from surrogates.kernels import KERNELS
-from surrogates.ops.sort import shared, weighted, with_nan_rows
 from surrogates.sorting.networks import exact, relaxed
-from surrogates.sorting.permutations import neural_sort, ordered, soft_sort
+from surrogates.sorting.permutations import neural_sort, soft_sort
+from surrogates.sorting.soft_values import soft_values
+from surrogates.sorting.values import ordered, shared, with_nan_rows
 
 SortedValues = Callable[[Tensor, slice], Tensor]  # of rows (..., n) and places, to (..., places), ascending
 
 
 @dataclass(frozen=True)
 class OrderStatistic(Op):
-    """An op made of some of the sorted values along its `dim`, by `combined`."""
+    """An op that `from_sorted` makes of some sorted values along its `dim`; each reading sorts in its own way."""
 
     elementwise: ClassVar[bool] = False
     keeps_shape: ClassVar[bool] = False
     tempered_proxy: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
-    def combined(self, x: Tensor, sort: SortedValues) -> Tensor:
+    def from_sorted(self, x: Tensor, sort: SortedValues) -> Tensor:
         """The op in terms of the sorted values of rows at some places."""
         raise NotImplementedError
 
     def hard(self, x: Tensor) -> Tensor:
-        """Of the sorted values."""
-        return self.combined(x, lambda rows, at: with_nan_rows(rows.sort(dim=-1).values[..., at], rows))
+        """From the sorted values."""
+        return self.from_sorted(x, lambda rows, at: with_nan_rows(rows.sort(dim=-1).values[..., at], rows))
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
-        """Of the sorted values, those of ties with `rule`'s derivative."""
-        return self.combined(x, lambda rows, at: (ordered(rows)[0] if rule == "first" else shared(rows))[..., at])
+        """From the sorted values, with `rule`'s derivative at ties."""
+        return self.from_sorted(x, lambda rows, at: (ordered(rows)[0] if rule == "first" else shared(rows))[..., at])
 
     def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         """The smooth reading."""
         return self.smooth(x, None, T)
 
     def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        """Of SoftSort's values."""
-        return self.combined(x, lambda rows, at: weighted(soft_sort, rows, T, at))
+        """From SoftSort's values."""
+        return self.from_sorted(x, lambda rows, at: soft_values(soft_sort, rows, T, at))
 
     def smooth_neural_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        """Of NeuralSort's values."""
-        return self.combined(x, lambda rows, at: weighted(neural_sort, rows, T, at))
+        """From NeuralSort's values."""
+        return self.from_sorted(x, lambda rows, at: soft_values(neural_sort, rows, T, at))
 
     def smooth_network(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        """Of the monotone sorting network's values."""
-        return self.combined(x, lambda rows, at: relaxed(rows, KERNELS["cauchy"], T)[..., at])
+        """From the monotone sorting network's values."""
+        return self.from_sorted(x, lambda rows, at: relaxed(rows, KERNELS["cauchy"], T)[..., at])
 
     @rewriting("exact")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
-        """Of the exact sorting network's values."""
-        return self.combined(x, lambda rows, at: exact(rows)[..., at])
+        """From the exact sorting network's values."""
+        return self.from_sorted(x, lambda rows, at: exact(rows)[..., at])

@@ -9,32 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from surrogates.kernels import KERNELS
 from surrogates.known import known_finite
 from surrogates.sorting.networks import relaxed
-from surrogates.sorting.relaxed_order import Law, relaxed_weights, softmax
-from surrogates.sorting.sort_laws import NeuralSort, SoftSort, below_maximum, linear, stable_order
+from surrogates.sorting.relaxed_order import Law, product, weights
+from surrogates.sorting.values import ordered, without_infinity
 
 Relaxation = Callable[[Tensor, Tensor | float, slice], Tensor]
 ALL = slice(None)  # the ranks wanted
-
-
-def to_last(x: Tensor, dim: int) -> Tensor:
-    """With a dim moved to be the last."""
-    return x if dim == -1 else x.movedim(dim, -1)
-
-
-def from_last(x: Tensor, dim: int) -> Tensor:
-    """With the last dim moved to where a dim was."""
-    return x if dim == -1 else x.movedim(-1, dim)
-
-
-def ordered(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The sorted values of rows, with their graph, and the order; tied entries stay as they were."""
-    order = stable_order(rows)
-    return rows.gather(-1, order), order
 
 
 def exact_matrix(order: Tensor, rows: Tensor) -> Tensor:
@@ -46,27 +31,36 @@ def exact_matrix(order: Tensor, rows: Tensor) -> Tensor:
 
 def soft_sort(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
     """softmax over j of -|x_(i) - x_j| / T (Prillo & Eisenschlos 2020, arXiv 2006.16038)."""
+    values, order = (tensor[..., ranks] for tensor in ordered(rows))
     if known_finite(rows):
-        return _finite(SoftSort(), rows, T, ranks)
-    values, order = (sorted_[..., ranks] for sorted_ in ordered(rows))
-    entries = torch.where(_participants(rows), _no_infinity(rows), torch.inf)  # infinitely far from every finite value
-    distance = (_no_infinity(values).unsqueeze(-1) - entries.unsqueeze(-2)).abs()
-    return _settled(softmax(distance / -T), values, order, rows)
+        return weights(SOFT_SORT, T, values, rows)
+    entries = torch.where(_participants(rows), without_infinity(rows), torch.inf)  # infinitely far from finite values
+    return _with_hard_ranks(weights(SOFT_SORT, T, without_infinity(values), entries), values, order, rows)
 
 
 def neural_sort(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
     """softmax over j of ((2 i - 1 - n) x_j - sum_k |x_j - x_k|) / T (Grover et al. 2019, arXiv 1903.08850)."""
+    n = rows.shape[-1]
+    factors = 2 * torch.arange(n, dtype=rows.dtype, device=rows.device)[ranks] + 1 - n
     if known_finite(rows):
-        return _finite(NeuralSort(), rows, T, ranks)
-    values, order = (sorted_[..., ranks] for sorted_ in ordered(rows))
-    finite = ~rows.isinf()
-    entries = _no_infinity(rows)
-    gaps = (entries.unsqueeze(-1) - entries.unsqueeze(-2)).abs()
-    spread = torch.where(finite.unsqueeze(-2), gaps, 0).sum(-1)
-    place = torch.arange(rows.shape[-1], device=rows.device)[ranks] - (rows == -torch.inf).sum(-1, keepdim=True)
-    slope = (2 * place + 1 - finite.sum(-1, keepdim=True)).to(rows.dtype)
-    logits = linear(entries, spread, slope).masked_fill(~_participants(rows).unsqueeze(-2), -torch.inf)
-    return _settled(softmax(below_maximum(logits) / T), values, order, rows)
+        return weights(NEURAL_SORT, T, factors.expand(*rows.shape[:-1], -1), rows, _distances(rows, rows))
+    values, order = (tensor[..., ranks] for tensor in ordered(rows))
+    low, high = ((rows == end).sum(-1, keepdim=True) for end in (-torch.inf, torch.inf))
+    entries = without_infinity(rows)
+    distances = _distances(rows, entries) + (high - low) * entries  # to finite entries only
+    distances = torch.where(_participants(rows), distances, torch.inf)
+    return _with_hard_ranks(weights(NEURAL_SORT, T, factors + high - low, entries, distances), values, order, rows)
+
+
+def _distances(rows: Tensor, entries: Tensor) -> Tensor:
+    """sum_k |x_j - x_k| by running sums; `entries` are the rows, or have 0 in place of infinite numbers."""
+    order = rows.detach().sort(dim=-1).indices
+    level = rows.detach().gather(-1, order)
+    first = torch.searchsorted(level, rows.detach().contiguous())  # how many entries are below x_j
+    last = torch.searchsorted(level, rows.detach().contiguous(), right=True)  # and how many up to it
+    sums = F.pad(entries.gather(-1, order).double().cumsum(-1), (1, 0))
+    below, above = sums.gather(-1, first), sums[..., -1:] - sums.gather(-1, last)
+    return ((first + last - rows.shape[-1]) * entries - below + above).to(rows.dtype)
 
 
 def network(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
@@ -79,15 +73,27 @@ def network_logistic(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Ten
     return relaxed(rows, KERNELS["logistic"], T, positions=True)[..., ranks, :]
 
 
-def _finite(law: Law, rows: Tensor, T: Tensor | float, ranks: slice) -> Tensor:
-    return relaxed_weights(law, rows, law.places(rows)[..., ranks], T)
+def _soft_logits(values: Tensor, entries: Tensor) -> Tensor:
+    return (values.unsqueeze(-1) - entries.unsqueeze(-2)).abs_().neg_()
 
 
-LAWS: dict[Relaxation, Law] = {soft_sort: SoftSort(), neural_sort: NeuralSort()}  # those with logits, for finite rows
+def _soft_slopes(slope: Tensor, values: Tensor, entries: Tensor) -> tuple[Tensor, ...]:
+    signed = slope * (values.unsqueeze(-1) - entries.unsqueeze(-2)).sign_()
+    return -signed.sum(-1), signed.sum(-2)
 
 
-def _no_infinity(x: Tensor) -> Tensor:
-    return torch.where(x.isinf(), 0, x)
+def _neural_logits(factors: Tensor, entries: Tensor, distances: Tensor) -> Tensor:
+    """f_i x_j - d_j, minus its maximum over j before a division by T could overflow."""
+    logits = (factors.unsqueeze(-1) * entries.unsqueeze(-2)).sub_(distances.unsqueeze(-2))
+    return logits.sub_(logits.detach().amax(-1, keepdim=True)) if logits.numel() else logits
+
+
+def _neural_slopes(slope: Tensor, factors: Tensor, entries: Tensor, distances: Tensor) -> tuple[Tensor, ...]:
+    by_entries, by_distances = product(torch.stack([factors, -torch.ones_like(factors)], -2), slope).unbind(-2)
+    return torch.zeros_like(factors), by_entries, by_distances
+
+
+SOFT_SORT, NEURAL_SORT = Law(_soft_logits, _soft_slopes), Law(_neural_logits, _neural_slopes)
 
 
 def _participants(rows: Tensor) -> Tensor:
@@ -96,6 +102,6 @@ def _participants(rows: Tensor) -> Tensor:
     return finite | ~finite.any(-1, keepdim=True)
 
 
-def _settled(soft: Tensor, values: Tensor, order: Tensor, rows: Tensor) -> Tensor:
+def _with_hard_ranks(soft: Tensor, values: Tensor, order: Tensor, rows: Tensor) -> Tensor:
     """The soft weights, with the hard ones at ranks whose value is infinite."""
     return torch.where(values.isinf().unsqueeze(-1), exact_matrix(order, rows.detach()), soft)

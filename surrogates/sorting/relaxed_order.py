@@ -1,161 +1,87 @@
-"""Relaxed permutations of finite rows on a CPU, and products with them: one n x n tensor a row is kept.
+"""The weights P_ij of a relaxed order: softmax over j of logits_ij / T, for logits that a law makes of a few vectors.
 
-What else is of that size is made in pieces of which each thread's share stays in its cache. Autograd would keep the
-signs of the distances beside the weights, and write every n x n derivative out to memory.
+Autograd would keep several n x n tensors a row and write the derivative of each to memory. A large batch is computed in
+pieces that stay in the cache instead, forward and backward, and only the weights are kept.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from surrogates.core import without_autocast
-from surrogates.known import dual
+from surrogates.known import at_hand, dual
 
-PIECE = 2**17  # numbers of a piece for each thread; a row with more is a piece by itself
-SMALL = 2**14  # numbers; so few cost less by the functions of torch, each with its own derivative
+PIECE = 2**17  # weights of a piece for each thread
 
 
-class Law(Protocol):
-    """The logits of a relaxed permutation of finite rows x (..., n), with a place a rank asked for (..., k)."""
+class Law(NamedTuple):
+    """Logits (..., k, n), not above 0, of vectors: the first (..., k) by ranks, the others (..., n) by entries."""
 
-    def places(self, rows: Tensor) -> Tensor:
-        """What the logits of every rank need to know of it, (..., n), whole numbers."""
-
-    def numbers(self, k: int, n: int) -> int:
-        """How many numbers a row its largest tensors have."""
-
-    def logits(self, rows: Tensor, places: Tensor, T: Tensor | float) -> Tensor:
-        """(..., k, n), by torch."""
-
-    def by_rows(self, rows: Tensor, places: Tensor, slope: Tensor) -> Tensor:
-        """T times the derivative by the rows, for that by the logits, whose memory may be used."""
-
-    def by_rows_of_product(self, rows: Tensor, places: Tensor, weights: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        """The same for weights_ij sum_r left_ri right_rj by the logits: left (..., r, k), right (..., r, n)."""
-        return self.by_rows(rows, places, (left.mT @ right).mul_(weights))
+    logits: Callable[..., Tensor]  # of the vectors, before the division by T
+    slopes: Callable[..., tuple[Tensor, ...]]  # of the derivative by the logits and the vectors
 
 
-def softmax(logits: Tensor, out: Tensor | None = None) -> Tensor:
-    """Over the last dim, n logits with the maximum 0, whose memory is used if there is an `out`.
+def weights(law: Law, T: Tensor | float, *vectors: Tensor) -> Tensor:
+    """P (..., k, n). A batch of one piece is left to autograd, and so is what the Function does not differentiate."""
+    rows, width = vectors[0].shape[:-1].numel(), vectors[0].shape[-1] * vectors[1].shape[-1]
+    varying = isinstance(T, Tensor) and (T.requires_grad or T.dim() > 0 or dual(T))
+    if varying or not all(map(at_hand, vectors)) or dual(*vectors) or rows <= _rows_a_piece(width):
+        return softmax(law.logits(*vectors) / T)
+    found: Tensor = _Weights.apply(law, float(T), *vectors)
+    return found
 
-    A weight below the dtype's normal range is 0, and so may one be that is up to n times above it, as a row's sum is.
-    A CPU takes many times as long for such numbers, and the weights of sorted rows are full of them.
+
+def softmax(logits: Tensor) -> Tensor:
+    """Over the last dim, for logits with the maximum 0; a weight below the dtype's normal range is 0.
+
+    A CPU takes many times as long for such numbers. A weight that is up to n times above that range may be 0 as well.
     """
     lowest = math.log(torch.finfo(logits.dtype).tiny * max(1, logits.shape[-1]))
-    return torch.softmax(F.threshold(logits, lowest, -math.inf, inplace=out is not None), -1, out=out)
+    return torch.softmax(F.threshold(logits, lowest, -math.inf), -1)
 
 
-def relaxed_weights(law: Law, rows: Tensor, places: Tensor, T: Tensor | float) -> Tensor:
-    """P = softmax over j of the logits, (..., k, n)."""
-    if _by_torch(law, rows, places, T):
-        return softmax(law.logits(rows, places, T))
-    weights: Tensor = _RelaxedWeights.apply(rows, places, float(T), law)
-    return weights
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """a @ b; by elements under autocast, which would round the factors."""
+    if torch.is_autocast_enabled(a.device.type):
+        return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)
+    return a @ b
 
 
-def relaxed_product(law: Law, rows: Tensor, places: Tensor, T: Tensor | float, factor: Tensor | None = None) -> Tensor:
-    """P x, (..., k), or factor P, (..., c, n), for constants (c, k)."""
-    if _by_torch(law, rows, places, T):
-        return _product(softmax(law.logits(rows, places, T)), rows, factor)
-    product: Tensor = _RelaxedProduct.apply(rows, places, factor, float(T), law)
-    return product
-
-
-def small(rows: Tensor, numbers: int) -> bool:
-    """Whether rows with so many numbers each are few numbers together, that autocast would leave as they are."""
-    return rows.shape[:-1].numel() * numbers <= SMALL and not torch.is_autocast_enabled(rows.device.type)
-
-
-def _by_torch(law: Law, rows: Tensor, places: Tensor, T: Tensor | float) -> bool:
-    if not rows.numel() or small(rows, law.numbers(places.shape[-1], rows.shape[-1])) or dual(rows):
-        return True
-    return isinstance(T, Tensor) and (T.requires_grad or T.dim() > 0 or dual(T))
-
-
-class _RelaxedWeights(torch.autograd.Function):
-    """For rows (..., n) with places (..., k); T is a constant."""
+class _Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, law: Law, T: float, *vectors: Tensor) -> Tensor:
+        found = vectors[0].new_empty(*vectors[0].shape, vectors[1].shape[-1])
+        for weight, *piece in _pieces(found, *vectors):
+            weight.copy_(softmax(law.logits(*piece).div_(T)))
+        ctx.law, ctx.T = law, T
+        ctx.save_for_backward(found, *vectors)
+        return found
 
     @staticmethod
-    @without_autocast
-    def forward(ctx: Any, rows: Tensor, places: Tensor, T: float, law: Law) -> Tensor:
-        weights = rows.new_empty(*places.shape, rows.shape[-1])
-        for row, place, weight in _pieces(law, rows, places, weights):
-            softmax(law.logits(row, place, T), out=weight)
-        ctx.T, ctx.law = T, law
-        ctx.save_for_backward(rows, places, weights)
-        return weights
-
-    @staticmethod
-    @without_autocast
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        rows, places, weights = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the derivative gets a graph of its own
-            again = softmax(ctx.law.logits(rows, places, ctx.T))
-            return *torch.autograd.grad(again, rows, gradient, create_graph=True), None, None, None
-        by_rows = torch.empty_like(rows)
-        for row, place, weight, incoming, out in _pieces(ctx.law, rows, places, weights, gradient, by_rows):
-            slope = torch._softmax_backward_data(incoming, weight, -1, weight.dtype)
-            torch.div(ctx.law.by_rows(row, place, slope), ctx.T, out=out)
-        return by_rows, None, None, None
+        """The derivative by the logits is P_ij (g_ij - sum_k P_ik g_ik) / T."""
+        found, *vectors = ctx.saved_tensors
+        parts = []
+        for weight, incoming, *piece in _pieces(found, gradient, *vectors):
+            slope = weight * incoming
+            slope.sub_(weight * slope.sum(-1, keepdim=True))
+            parts.append(ctx.law.slopes(slope, *piece))
+        columns = zip(vectors, zip(*parts, strict=True), strict=True)
+        return None, None, *(torch.cat(column).div(ctx.T).view_as(vector) for vector, column in columns)
 
 
-class _RelaxedProduct(torch.autograd.Function):
-    """The same weights' product with the rows, or a factor with theirs."""
-
-    @staticmethod
-    @without_autocast
-    def forward(ctx: Any, rows: Tensor, places: Tensor, factor: Tensor | None, T: float, law: Law) -> Tensor:
-        weights = rows.new_empty(*places.shape, rows.shape[-1])
-        product = rows.new_empty(places.shape if factor is None else (*rows.shape[:-1], len(factor), rows.shape[-1]))
-        for row, place, weight, out in _pieces(law, rows, places, weights, product):
-            softmax(law.logits(row, place, T), out=weight)
-            out.copy_(_product(weight, row, factor))
-        ctx.T, ctx.law = T, law
-        ctx.save_for_backward(rows, places, factor, weights, product)
-        return product
-
-    @staticmethod
-    @without_autocast
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """By the logits it is P_ij (M_ij - sum_k P_ik M_ik), M by the weights: both made of few vectors."""
-        rows, places, factor, weights, product = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the derivative gets a graph of its own
-            again = _product(softmax(ctx.law.logits(rows, places, ctx.T)), rows, factor)
-            return *torch.autograd.grad(again, rows, gradient, create_graph=True), None, None, None, None
-        by_rows = torch.empty_like(rows)
-        for row, place, weight, value, incoming, out in _pieces(
-            ctx.law, rows, places, weights, product, gradient, by_rows
-        ):
-            if factor is None:
-                left = torch.stack([incoming, -incoming * value], -2)
-                right = torch.stack([row, torch.ones_like(row)], -2)
-            else:
-                mean = (factor * (incoming @ weight.mT)).sum(-2, keepdim=True)
-                left = torch.cat([factor.expand(*mean.shape[:-2], -1, -1), -mean], -2)
-                right = torch.cat([incoming, torch.ones_like(incoming[..., :1, :])], -2)
-            torch.div(ctx.law.by_rows_of_product(row, place, weight, left, right), ctx.T, out=out)
-            if factor is None:
-                out += (incoming.unsqueeze(-2) @ weight).squeeze(-2)
-        return by_rows, None, None, None, None
+def _rows_a_piece(width: int) -> int:
+    return max(1, torch.get_num_threads() * PIECE // max(1, width))
 
 
-def _product(weights: Tensor, rows: Tensor, factor: Tensor | None) -> Tensor:
-    return (rows.unsqueeze(-2) @ weights.mT).squeeze(-2) if factor is None else factor @ weights
-
-
-def _pieces(law: Law, rows: Tensor, places: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Slices of tensors that share the dimensions before a row's: all at once if they are few."""
-    count = rows.shape[:-1].numel()
-    step = max(1, torch.get_num_threads() * PIECE // max(1, law.numbers(places.shape[-1], rows.shape[-1])))
-    if count <= step:
-        yield rows, places, *others
-        return
-    flat = [tensor.flatten(0, rows.dim() - 2) for tensor in (rows, places, *others)]
-    for start in range(0, count, step):
-        yield tuple(tensor[start : start + step] for tensor in flat)
+def _pieces(matrices: Tensor, *others: Tensor) -> zip[tuple[Tensor, ...]]:
+    """Slices of matrices (..., k, n) and of tensors with the same leading dimensions, flattened to one."""
+    lead = matrices.dim() - 2
+    step = _rows_a_piece(matrices.shape[-2] * matrices.shape[-1])
+    flat = [tensor.reshape(-1, *tensor.shape[lead:]) for tensor in (matrices, *others)]
+    return zip(*(torch.split(tensor, step) for tensor in flat), strict=True)
