@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = [path for package in ("surrogates", "experiments", "hydra_plugins") for path in (ROOT / package).rglob("*.py")]
+SOURCES = [
+    path for package in ("surrogates", "experiments", "hydra_plugins") for path in (ROOT / package).rglob("*.py")
+]
 PRIVATE = {  # library: the names that no release note announces a change of
     "torch": r"torch\._\w+(?!_)|torch\.ops\.aten|from torch\._\w+|torch\.\w+\._\w+",
     "hydra": r"hydra\._internal",

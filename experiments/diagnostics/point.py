@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from experiments.measuring.parameter_names import trained
+from experiments.measuring.parameter_names import trained_parameters
 from experiments.measuring.taps import tap
 from surrogates import hard_layers, key_noise, mode
 
@@ -38,7 +38,7 @@ class Point:
     def __init__(self, model: nn.Module, x: Tensor, y: Tensor, seed: int, step: int) -> None:
         self.model = copy.deepcopy(model).double().train()
         self.x, self.y, self.seed, self.step = x.double() if x.is_floating_point() else x, y, seed, step
-        self.parameters = trained(self.model)
+        self.parameters = trained_parameters(self.model)
         self.theta = torch.cat([parameter.detach().flatten() for parameter in self.parameters.values()])
 
     @property

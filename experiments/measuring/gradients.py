@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from experiments.measuring.parameter_names import trained
+from experiments.measuring.parameter_names import trained_parameters
 
 
 def norms(tensors: Sequence[Tensor], replicas: int = 1) -> Tensor:
@@ -60,7 +60,7 @@ class GradientRecord:
     @classmethod
     def of(cls, model: nn.Module) -> GradientRecord:
         """The record before the first step."""
-        return cls(set(trained(model)), set(trained(model)))
+        return cls(set(trained_parameters(model)), set(trained_parameters(model)))
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> GradientRecord:

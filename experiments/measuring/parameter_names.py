@@ -17,6 +17,6 @@ def readable(name: str) -> str:
     return _PARAMETRIZED.sub(r"\1", name)
 
 
-def trained(model: nn.Module) -> dict[str, nn.Parameter]:
+def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters that are trained, by readable name, in the model's order."""
     return {readable(name): parameter for name, parameter in model.named_parameters() if parameter.requires_grad}

@@ -18,7 +18,7 @@ from experiments.measuring.layer_probe import LayerProbe, Reading
 from experiments.measuring.log_window import LogWindow
 from experiments.measuring.logged_step import LoggedStep, read_step
 from experiments.measuring.nonfinite import describe_fault
-from experiments.measuring.parameter_names import trained
+from experiments.measuring.parameter_names import trained_parameters
 from experiments.stacked.layers import changes, stack
 from experiments.stacked.optimizers import KINDS, StackedOptimizer
 from experiments.training.replicas import Values
@@ -45,7 +45,7 @@ class StackedTrainer:
             calibrate(model, self.batch(r, 1)[0])
         self.template = copy.deepcopy(models[0])
         self.model = stack(models)
-        self.parameters = trained(self.model)
+        self.parameters = trained_parameters(self.model)
         policies = [own.optimizer for own in choices]
         self.optimizer: StackedOptimizer = KINDS[type(policies[0])](policies, self.parameters)
         self.clip_norm = policies[0].clip_norm

@@ -98,7 +98,7 @@ class Session:
                 self.records[r].diagnose(trainer.step, trainer.single(r), trainer.batch(r, trainer.step + 1))
 
     def save(self) -> None:
-        """Writes every replica's checkpoint, and the time; until all are there, the one before is the group's."""
+        """Writes every replica's checkpoint, and the time; a group resumes from the newest step that all have."""
         began = time.monotonic()
         self._save()
         together(Record.note_time, (self.records[r] for r in self.alive))

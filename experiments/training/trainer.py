@@ -18,7 +18,7 @@ from experiments.measuring.layer_probe import LayerProbe, Reading
 from experiments.measuring.log_window import LogWindow
 from experiments.measuring.logged_step import read_step
 from experiments.measuring.nonfinite import StepNumbers, describe_fault, is_finite
-from experiments.measuring.parameter_names import trained
+from experiments.measuring.parameter_names import trained_parameters
 from experiments.optimizers.optimizer import Optimizer
 from experiments.training.replicas import Values
 from experiments.training.schedule import shares_done, training_batches
@@ -36,7 +36,7 @@ class Trainer:
     def __init__(self, model: nn.Module, optimizer: Optimizer, settings: Settings, data: Dataset) -> None:
         self.model = self.template = model
         self.settings, self.data, self.key = settings, data, settings.seed
-        self.parameters = trained(model)
+        self.parameters = trained_parameters(model)
         self.policy = optimizer
         self.optimizer = optimizer.build(self.parameters.values())
         self.device = torch.device(settings.device).type
