@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("surrogates", "experiments", "hydra_plugins")
 SOURCES = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
 PRIVATE = {  # library: the names that no release note announces a change of
-    "torch": r"torch\._\w+(?!_)|torch\.ops\.aten|from torch\._\w+|torch\.\w+\._\w+",
+    "torch": r"torch\._(?!_)\w+|torch\.ops\.aten|from torch\._\w+|torch\.\w+\._\w+",
     "hydra": r"hydra\._internal",
     "omegaconf": r"omegaconf\._\w+",
 }
