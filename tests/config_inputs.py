@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from experiments.config.choices import GROUPS
 from experiments.config.keys import option_keys, options, settable_keys
+from experiments.config.settings import GROUPS
 from runs import CONF
 
 NUMBERS = ["0", "1", "2", "3", "7", "16", "17", "-1", "0.5", "1e-3", "-0.0", "1e-310", "1e39", "1e400", "1" + "0" * 30]

@@ -12,8 +12,8 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from torch import nn
 
-from experiments.config.choices import GROUPS, SUPPLIED, choose
-from experiments.config.settings import Settings
+from experiments.config.choices import SUPPLIED, choose
+from experiments.config.settings import GROUPS, Settings
 from experiments.optimizers.optimizer import Optimizer
 from experiments.training.build import build_model
 from runs import CONF, ROOT, compose

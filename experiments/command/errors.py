@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hydra.errors import HydraException, OverrideParseException
 
-from experiments.config.choices import GROUPS
 from experiments.config.keys import option_keys, options, settable_keys
+from experiments.config.settings import GROUPS
 from experiments.config.values import ConfigError, suggestion
 
 SWEEP_FLAGS = ("-m", "--multirun")

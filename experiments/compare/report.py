@@ -10,11 +10,12 @@ from typing import Any
 from experiments.compare.explaining.evidence import Evidence, gather
 from experiments.compare.processes import Workers
 from experiments.compare.reading.collection import NoRuns, collect
-from experiments.compare.reading.run_record import GROUPS, RunRecord
+from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.statistics.blocks import TUNED, blocks
 from experiments.compare.statistics.budgets import Budgets, budgets
 from experiments.compare.statistics.comparison import compare
 from experiments.compare.statistics.results import Question, Result
+from experiments.config.settings import GROUPS
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,12 @@ from omegaconf import DictConfig
 from torch import nn
 
 from experiments.config.resolving import resolve
-from experiments.config.settings import CONDUCT, Settings
+from experiments.config.settings import CONDUCT, GROUPS, Settings
 from experiments.config.values import ConfigError as ConfigError
 from experiments.config.values import check_values, name_key, refuse_unknown
 from experiments.optimizers.optimizer import Optimizer
 from surrogates import Component, Strategy
 
-GROUPS = ("component", "strategy", "model", "data", "optimizer")
 QUESTION = "question"  # of a preset that asks the oracles instead of training
 ALLOWED = ("surrogates.", "experiments.")
 ROLES: dict[str, type] = {"component": Component, "strategy": Strategy, "model": nn.Module, "optimizer": Optimizer}

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from experiments.config.choices import GROUPS, NOT_HASHED
-from experiments.config.settings import Settings
+from experiments.config.choices import NOT_HASHED
+from experiments.config.settings import GROUPS, Settings
 from experiments.tracking.flat_config import flatten
 
 

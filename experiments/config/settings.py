@@ -9,6 +9,7 @@ from typing import Literal
 LOOKING = ("diagnostics", "diagnostics_every")
 CONDUCT = ("resume", "retry", "overwrite", "on_error", "dry_run", "workers", "engine", *LOOKING)
 DIAGNOSTICS = ("truth", "rivals")
+GROUPS = ("component", "strategy", "model", "data", "optimizer")  # of conf/; every run chooses one option of each
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from experiments.config.choices import GROUPS, NOT_HASHED, Choices, config_hash
+from experiments.config.choices import NOT_HASHED, Choices, config_hash
 from experiments.config.keys import hyperparameters, option_name
+from experiments.config.settings import GROUPS
 from experiments.diagnostics.diagnostics import Diagnostics
 from experiments.measuring.nonfinite import Diverged
 from experiments.tracking import checkpoint

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from experiments.compare.forms.overview import overview
-from experiments.compare.reading.run_record import GROUPS, RunRecord
+from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.report import ComparisonReport, Section
 from experiments.compare.statistics.bands import GAP, Band
 from experiments.compare.statistics.metric import Metric
 from experiments.compare.statistics.tuning import TrialChoice
+from experiments.config.settings import GROUPS
 from experiments.terminal.console import shown
 from experiments.tracking.curve_layout import margin_layout_summary
 from experiments.tracking.event_file import EventFile

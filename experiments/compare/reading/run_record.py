@@ -16,6 +16,7 @@ from experiments.compare.reading.run_files import (
     read_environment,
     read_result,
 )
+from experiments.config.settings import GROUPS
 from experiments.tracking.flat_config import flatten
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import (
@@ -30,7 +31,6 @@ from experiments.tracking.run_status import (
 )
 from experiments.tracking.strict_json import number
 
-GROUPS = ("component", "strategy", "model", "data", "optimizer")
 STACKS = ("stacked", "compiled")  # engines that train several runs as one model
 DIVERGED, CRASHED, UNFINISHED = "diverged", "crashed", "unfinished"
 
