@@ -49,8 +49,8 @@ def seen(monkeypatch, folder, *overrides):
     """A run's status, and the hashes of the weights it starts from, calibrated, and of the batches it trains on."""
     starts, batches, batch = [], hashlib.sha256(), Trainer.batch
 
-    def hashing(self, step):
-        x, y = batch(self, step)
+    def hashing(self, r, step):
+        x, y = batch(self, r, step)
         starts.append(weights(self.model))
         batches.update(x.numpy().tobytes() + y.numpy().tobytes())
         return x, y
