@@ -42,10 +42,10 @@ class Floor(Op):
             if math.isfinite(bound) and abs(bound / self.step - round(bound / self.step)) > 1e-6:
                 raise ValueError(f"{name} must be a multiple of step={self.step}, got {bound}")
         if self.bounded:
-            require_range(self.low, self.high, self._count)
+            require_range(self.low, self.high, self._count())
 
-    @property
     def _count(self) -> int:
+        """The steps between the bounds."""
         return round((self.high - self.low) / self.step)
 
     @property
@@ -83,12 +83,12 @@ class Floor(Op):
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         if self.bounded:
-            return bounded_stairs(x, kernel, T, self.low, self.low + self.step, self.step, self._count)
+            return bounded_stairs(x, kernel, T, self.low, self.low + self.step, self.step, self._count())
         return self.step * unbounded_stairs(x / self.step - 0.5, kernel, T / self.step)
 
     def slopes(self, x: Tensor, kernel: Kernel, T: Tensor) -> tuple[Tensor]:
         if self.bounded:
-            return (bounded_slope(x, kernel, T, self.low + self.step, self.step, self._count),)
+            return (bounded_slope(x, kernel, T, self.low + self.step, self.step, self._count()),)
         return (unbounded_slope(x / self.step - 0.5, kernel, T / self.step),)
 
     @rewriting("relaxed")
