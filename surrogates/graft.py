@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from surrogates.known import known_finite
+from surrogates.torch_private import transforms_active
 
 
 def graft(value: Tensor, carrier: Tensor) -> Tensor:
@@ -21,7 +22,7 @@ def graft(value: Tensor, carrier: Tensor) -> Tensor:
     """
     if value.shape != carrier.shape:
         raise ValueError(f"graft needs equal shapes, got value {tuple(value.shape)} and carrier {tuple(carrier.shape)}")
-    if torch.compiler.is_compiling():  # the Function below gives silent zeros under compile(grad(...)), torch 2.14
+    if torch.compiler.is_compiling() or transforms_active():  # there the Function below fails or gives silent zeros
         difference = carrier - carrier.detach()
         difference = torch.where(carrier.detach().isfinite(), difference, torch.zeros_like(difference))
         return value.detach() + difference.to(value.dtype)
@@ -32,18 +33,14 @@ def graft(value: Tensor, carrier: Tensor) -> Tensor:
 
 class _Graft(torch.autograd.Function):
     @staticmethod
-    def forward(value: Tensor, carrier: Tensor) -> Tensor:
+    def forward(ctx: Any, value: Tensor, carrier: Tensor) -> Tensor:
+        ctx.dtype = value.dtype
+        ctx.save_for_backward(carrier)
+        ctx.save_for_forward(carrier)
         # The same memory, but no view: autograd refuses to write in place into a view that a Function returns.
         memory = value.untyped_storage(), value.storage_offset(), value.shape, value.stride()
         alias: Tensor = value.new_empty(0).set_(*memory)
         return alias
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        carrier = inputs[1]
-        ctx.dtype = output.dtype
-        ctx.save_for_backward(carrier)
-        ctx.save_for_forward(carrier)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
@@ -54,17 +51,6 @@ class _Graft(torch.autograd.Function):
     def jvp(ctx: Any, _: Tensor | None, tangent: Tensor) -> Tensor:
         (carrier,) = ctx.saved_tensors
         return _where_finite(tangent, carrier).to(ctx.dtype)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, int | None], value: Tensor, carrier: Tensor) -> tuple[Tensor, int]:
-        """One value for each of the carriers: a shared one would have the sum of their gradients."""
-        value_dim, carrier_dim = in_dims
-        values = (
-            value.expand(info.batch_size, *value.shape).clone() if value_dim is None else value.movedim(value_dim, 0)
-        )
-        carriers = carrier.expand_as(values) if carrier_dim is None else carrier.movedim(carrier_dim, 0)
-        grafted: Tensor = _Graft.apply(values, carriers)
-        return grafted, 0
 
 
 def _where_finite(gradient: Tensor, carrier: Tensor) -> Tensor:
