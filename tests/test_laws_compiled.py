@@ -193,10 +193,10 @@ def test_case_B13_annealing_recompiles_nothing(name: str) -> None:
 
 
 class Reads(Smooth):
-    """Makes a constant of the temperature."""
+    """Reads the temperature: a branch that a graph cannot hold."""
 
     def combine(self, op: Op, *x: Tensor, T: Tensor, noise: Tensor | None) -> Tensor:
-        return super().combine(op, *x, T=float(T), noise=noise)
+        return super().combine(op, *x, T=T if T > 0.1 else 2 * T, noise=noise)
 
 
 class Silent(Smooth):
