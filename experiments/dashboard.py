@@ -13,7 +13,7 @@ from experiments.compare.command import MISTAKES, in_words
 from experiments.compare.forms.aggregates import write_aggregates
 from experiments.compare.processes import Workers
 from experiments.compare.report import make
-from experiments.terminal.console import shown
+from experiments.terminal.console import short_path
 from experiments.terminal.output import lasting_output
 
 HOST = "127.0.0.1"  # reachable from this machine only
@@ -61,7 +61,7 @@ def _serve(folder: Path, port: int) -> int:
     except program.TensorBoardPortInUseError:
         print(f"error: port {port} is in use; --port 0 takes one that is free", file=sys.stderr)
         return 2
-    print(f"{url}{VIEW}\nshows {shown(folder)}; Ctrl+C stops it", flush=True)
+    print(f"{url}{VIEW}\nshows {short_path(folder)}; Ctrl+C stops it", flush=True)
     while True:
         time.sleep(3600)
 

@@ -14,12 +14,12 @@ import torch
 from experiments.config.choices import ConfigError
 from experiments.data import load as load_data
 from experiments.data.dataset import DataError, Option
-from experiments.terminal.console import shown, table
+from experiments.terminal.console import short_path, table
 from experiments.terminal.output import lasting_output
 from experiments.tracking.checkpoint import CheckpointError
 from experiments.tracking.run_paths import RunPaths
 from experiments.training.build import floating
-from experiments.training.loading import chosen, load
+from experiments.training.loading import choices_of, load
 from experiments.training.scoring import score
 from surrogates import EmptyCell
 
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _rows(given: argparse.Namespace) -> list[tuple[str, str]]:
-    choices = chosen(RunPaths(given.run))
+    choices = choices_of(RunPaths(given.run))
     torch.set_num_threads(choices.settings.threads)  # sums depend on it
     model = load(given.run, given.which)
     option = choices.data if given.data is None else _option(given.data, given.root)
@@ -53,7 +53,7 @@ def _rows(given: argparse.Namespace) -> list[tuple[str, str]]:
     data = load_data(option).to("cpu", floating(choices.settings))
     scored = score(model, data.parts[given.part])
     return [
-        ("run", shown(given.run)),
+        ("run", short_path(given.run)),
         ("checkpoint", given.which),
         ("data", f"{data.name}, {given.part}, {len(data.parts[given.part])} samples"),
         ("hard loss", f"{scored.loss:.6f}"),

@@ -35,7 +35,7 @@ Dash = str | tuple[int, tuple[int, ...]]
 
 
 @cache
-def known() -> tuple[str, ...]:
+def known_strategies() -> tuple[str, ...]:
     """All strategies of this program: the four basic ones, then the others by name."""
     options = {path.stem for path in (Path(__file__).parents[1] / "conf" / "strategy").glob("*.yaml")}
     return (*FIRST, *sorted(options - set(FIRST)))
@@ -43,7 +43,7 @@ def known() -> tuple[str, ...]:
 
 def rank(strategy: str) -> tuple[int, str]:
     """The key that sorts strategies in every table and legend; ones that this program does not know come last."""
-    return (known().index(strategy) if strategy in known() else len(known()), strategy)
+    return (known_strategies().index(strategy) if strategy in known_strategies() else len(known_strategies()), strategy)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Look:
 def looks(variants: Iterable[tuple[str, str]]) -> dict[str, Look]:
     """By name, for (strategy, name) pairs: a strategy's colour is its own, its variants differ in their dashes."""
     variants = list(variants)
-    everyone = [*known(), *sorted({strategy for strategy, _ in variants} - set(known()))]
+    everyone = [*known_strategies(), *sorted({strategy for strategy, _ in variants} - set(known_strategies()))]
     found: dict[str, Look] = {}
     for strategy, name in variants:
         turn, hue = divmod(everyone.index(strategy), len(COLOURS))

@@ -72,38 +72,38 @@ class Op:
 
     def hard(self, *args: Any, **kwargs: Any) -> Tensor:
         """The value itself."""
-        raise EmptyCell(_undeclared(self, "hard"))
+        raise EmptyCell(_undeclared_message(self, "hard"))
 
     def subgradient(self, *args: Any, **kwargs: Any) -> Tensor:
         """A function whose derivative is the op's almost everywhere, and `rule`'s choice at kinks and ties."""
-        raise EmptyCell(_undeclared(self, "subgradient"))
+        raise EmptyCell(_undeclared_message(self, "subgradient"))
 
     def proxy(self, *args: Any, **kwargs: Any) -> Tensor:
         """A function whose derivative is the op's usual straight-through derivative."""
-        raise EmptyCell(_undeclared(self, "proxy"))
+        raise EmptyCell(_undeclared_message(self, "proxy"))
 
     def smooth(self, *args: Any, **kwargs: Any) -> Tensor:
         """A smooth stand-in; for elementwise ops the exact expectation of hard(x + T e)."""
-        raise EmptyCell(_undeclared(self, "smooth"))
+        raise EmptyCell(_undeclared_message(self, "smooth"))
 
     def slopes(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
         """The derivatives of the smooth reading by its inputs; where they are declared, `ste` computes no value."""
-        raise EmptyCell(_undeclared(self, "slopes"))
+        raise EmptyCell(_undeclared_message(self, "slopes"))
 
     def rewrite(self, *args: Any, **kwargs: Any) -> Tensor:
         """Another computation, in which the op is gone."""
-        raise EmptyCell(_undeclared(self, "rewrite"))
+        raise EmptyCell(_undeclared_message(self, "rewrite"))
 
     def logits(self, x: Tensor) -> Tensor:
         """Log-probabilities, up to a constant a row, of the choices that the op makes; choices along a last dim.
 
         With Gumbel noise on them the op is random, and `chosen(one_hot(argmax(logits(x) + noise)))` is its value.
         """
-        raise EmptyCell(_undeclared(self, "logits"))
+        raise EmptyCell(_undeclared_message(self, "logits"))
 
     def chosen(self, one_hot: Tensor) -> Tensor:
         """The op's value for a choice that is given as a one-hot vector along the last dim; linear in it."""
-        raise EmptyCell(_undeclared(self, "chosen"))
+        raise EmptyCell(_undeclared_message(self, "chosen"))
 
     @property
     def range(self) -> tuple[float, float] | None:
@@ -125,7 +125,7 @@ class Op:
     def reading(self, reading: str, form: str | None = None) -> Callable[..., Tensor]:
         """The method of a reading, or of one of its named forms; EmptyCell if it is not declared."""
         if not self.declares(reading):
-            raise EmptyCell(_undeclared(self, reading))
+            raise EmptyCell(_undeclared_message(self, reading))
         name = reading if form is None else f"{reading}_{form}"
         if not hasattr(self, name):
             known = ", ".join(["null", *self.forms(reading)])
@@ -134,6 +134,6 @@ class Op:
         return method
 
 
-def _undeclared(op: Op, reading: str) -> str:
+def _undeclared_message(op: Op, reading: str) -> str:
     path = type(op).__module__.replace(".", "/") + ".py"
     return f"{type(op).__name__} declares no reading '{reading}' ({path})"

@@ -184,7 +184,7 @@ def test_forty_strategies_have_forty_looks_and_colours_are_their_own(tmp_path):
 
 def test_every_strategy_of_the_program_has_its_place():
     options = {path.stem for path in (Path(__file__).parents[1] / "conf" / "strategy").glob("*.yaml")}
-    assert set(palette.known()) == options | set(palette.FIRST)
+    assert set(plotting.known_strategies()) == options | set(palette.FIRST)
 
 
 @pytest.mark.parametrize(

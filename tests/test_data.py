@@ -31,7 +31,7 @@ from experiments.data.fake import Fake
 from experiments.data.fashion_mnist import FashionMnist
 from experiments.data.mnist import Mnist
 from experiments.data.mnist1d import Mnist1d
-from experiments.data.parts import cut, standardised
+from experiments.data.parts import cut, standardise
 
 ROOT = Path(__file__).parents[1]
 CONF = sorted((ROOT / "conf" / "data").glob("*.yaml"))
@@ -153,7 +153,7 @@ def test_channels_are_standardised_by_the_training_part(shape):
     assert sorted(torch.cat([part[0][:, 0].flatten(1)[:, 0] for part in parts])) == sorted(
         images[0][:, 0].flatten(1)[:, 0]
     )
-    data = standardised("test", 10, *parts)
+    data = standardise("test", 10, *parts)
     first = parts[0][0][:, 0].double()
     expected = (parts[2][0][:, 0] - first.mean()) / first.std(correction=0)
     torch.testing.assert_close(data.test.x[:, 0], expected.float())

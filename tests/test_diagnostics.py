@@ -255,7 +255,7 @@ def test_runs_of_a_stack_find_what_they_would_alone(tmp_path):
 @pytest.mark.parametrize("value", ["diagnosis", "[truth,rival]", "[]", "3"])
 def test_what_is_no_diagnostics_is_refused(value):
     if value == "[]":
-        assert choose(compose("diagnostics=[]")).settings.diagnosed == []
+        assert choose(compose("diagnostics=[]")).settings.diagnostic_kinds == []
         return
     with pytest.raises(ConfigError, match="diagnostics must be"):
         choose(compose(f"diagnostics={value}"))

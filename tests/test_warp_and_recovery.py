@@ -7,7 +7,14 @@ import pytest
 import torch
 
 from experiments.oracles.setting import normal
-from experiments.oracles.sparse_recovery import METHODS, blurred, gaussian, greedy, recovered, straight_through
+from experiments.oracles.sparse_recovery import (
+    METHODS,
+    blurred_problems,
+    gaussian,
+    greedy,
+    recovery_rate,
+    straight_through,
+)
 from experiments.oracles.warp import Cell, Regression, agreement
 from experiments.oracles.warp import straight_through as plain
 
@@ -51,10 +58,10 @@ def test_a_trained_net_agrees_with_straight_through_only_when_warped():
 
 def test_least_squares_on_a_support():
     problems = gaussian(3, trials=4, m=8, n=12)
-    x = problems.fitted(problems.support)
+    x = problems.least_squares(problems.support)
     assert problems.residual(x).max() < 1e-10
     wrong = problems.largest(normal((4, 12), 5))
-    x = problems.fitted(wrong)
+    x = problems.least_squares(wrong)
     assert torch.equal((x != 0).double(), wrong)
     assert (problems.slope(x) * wrong).abs().max() < 1e-10
     half = torch.autograd.functional.jacobian(lambda x: 0.5 * problems.residual(x).square().sum(), x)
@@ -66,12 +73,12 @@ def test_every_method_finds_what_is_easy(method):
     problems = gaussian(2, trials=6, m=48, n=64)
     support, seen = METHODS[method](problems, 100)
     assert (support.sum(1) <= 2).all()
-    assert recovered(problems, support) >= 0.8
+    assert recovery_rate(problems, support) >= 0.8
     assert (seen >= 1).all()
 
 
 def test_among_nearly_parallel_columns_straight_through_finds_more_than_greed():
-    problems = blurred(4, trials=20)
+    problems = blurred_problems(4, trials=20)
     found, seen = straight_through(problems, 150)
-    assert recovered(problems, found) > recovered(problems, greedy(problems)[0])
+    assert recovery_rate(problems, found) > recovery_rate(problems, greedy(problems)[0])
     assert seen.max() > 5

@@ -26,7 +26,7 @@ from experiments.sweep.plan import REFUSED, Job, make_job, with_state
 from experiments.sweep.preview import preview_one
 from experiments.sweep.requests import make_request
 from experiments.sweep.unit_files import read_unit, unit_file
-from experiments.terminal.console import shown, table
+from experiments.terminal.console import short_path, table
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
 from experiments.training.run import Outcome, Request, run
 from experiments.training.user_errors import USER_ERRORS
@@ -89,7 +89,7 @@ class Task:
             self.refused = error  # raised here, Hydra would print a message of its own first
             return None
         if outcome.status != DONE:
-            print(table([(outcome.status, shown(outcome.folder)), ("", outcome.reason or "")]), file=sys.stderr)
+            print(table([(outcome.status, short_path(outcome.folder)), ("", outcome.reason or "")]), file=sys.stderr)
             self.code = 2 if outcome.status == NOT_APPLICABLE else 1
         return objective(outcome.result)
 
@@ -115,7 +115,7 @@ class Task:
         try:
             request = make_request(self, config, quiet=True)
             if HydraConfig.get().runtime.choices["hydra/sweeper"] != "listed":  # ours records all jobs beforehand
-                record(root.absolute(), [_planned(request)])
+                record(root.absolute(), [_plan_job(request)])
             return run(request)
         except USER_ERRORS as error:
             return error
@@ -143,11 +143,11 @@ def _note_unread(is_unread: Callable[[str], bool]) -> None:
 
 
 def _preview(request: Request) -> str:
-    job = _planned(request)
+    job = _plan_job(request)
     if job.state == REFUSED:
         raise ConfigError(job.reason)
     return preview_one(with_state(job))
 
 
-def _planned(request: Request) -> Job:
+def _plan_job(request: Request) -> Job:
     return make_job(0, request.overrides, request.folder, request.config)

@@ -19,7 +19,7 @@ from experiments.compare.statistics.blocks import TUNED
 from experiments.compare.statistics.intervals import METHODS
 from experiments.compare.statistics.metric import Metric, WrongMetric
 from experiments.compare.statistics.results import DEFAULT_BASELINE, Question
-from experiments.terminal.console import shown
+from experiments.terminal.console import short_path
 from experiments.terminal.output import lasting_output
 
 MISSING = "pip install 'hardgrad[compare]' brings what the comparison needs"
@@ -98,9 +98,9 @@ def _write(report: ComparisonReport, given: argparse.Namespace, workers: Workers
     if given.tensorboard:
         for problem in write_aggregates(report, given.tensorboard, given.pictures):
             print(f"note: {problem}", file=sys.stderr)
-        print(f"\ncurves: tensorboard --logdir {shlex.quote(shown(given.tensorboard))} --host 127.0.0.1")
+        print(f"\ncurves: tensorboard --logdir {shlex.quote(short_path(given.tensorboard))} --host 127.0.0.1")
     if given.out:
-        print(f"\nreport: {shown(write(report, given.out, workers))}")
+        print(f"\nreport: {short_path(write(report, given.out, workers))}")
 
 
 def _positive(text: str) -> float:

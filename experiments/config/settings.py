@@ -43,7 +43,7 @@ class Settings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
-        for kind in self.diagnosed:
+        for kind in self.diagnostic_kinds:
             if kind not in DIAGNOSTICS:
                 raise ValueError(f"diagnostics must be null, {', '.join(DIAGNOSTICS)} or a list of these, got {kind!r}")
         if self.threads > 1024:
@@ -52,7 +52,7 @@ class Settings:
             raise ValueError(f"seed must be between 0 and 2^63 - 1, got {self.seed}")
 
     @property
-    def diagnosed(self) -> list[str]:
+    def diagnostic_kinds(self) -> list[str]:
         """The kinds of diagnostics that are asked for."""
         asked = self.diagnostics or []
         return [asked] if isinstance(asked, str) else asked

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from experiments.data.dataset import DataError, Dataset
-from experiments.data.parts import Images, cut, standardised
+from experiments.data.parts import Images, cut, standardise
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Digits:
         """Read the file; raises DataError if scikit-learn is not installed or lacks it."""
         images = read()
         held_out = len(images[0]) // 5
-        return standardised("digits", 10, *cut(images, len(images[0]) - 2 * held_out, held_out, held_out))
+        return standardise("digits", 10, *cut(images, len(images[0]) - 2 * held_out, held_out, held_out))
 
 
 def read() -> Images:

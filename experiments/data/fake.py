@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from experiments.data.dataset import Dataset
-from experiments.data.parts import cut, standardised
+from experiments.data.parts import cut, standardise
 
 
 @dataclass(frozen=True)
@@ -48,4 +48,4 @@ class Fake:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
             samples = FakeData(total, self.input_shape, self.classes, transform=PILToTensor())
             x, y = zip(*(samples[index] for index in range(total)), strict=True)
-        return standardised("fake", self.classes, *cut((torch.stack(x), torch.tensor(y)), self.size, quarter, quarter))
+        return standardise("fake", self.classes, *cut((torch.stack(x), torch.tensor(y)), self.size, quarter, quarter))

@@ -79,7 +79,7 @@ def _tensor(name: str, path: Path, shape: tuple[int, ...]) -> Tensor:
     from torchvision.datasets.mnist import read_image_file, read_label_file
 
     try:
-        with _unpacked(path) as plain:
+        with _unpack(path) as plain:
             tensor: Tensor = (read_label_file if len(shape) == 1 else read_image_file)(str(plain))
         found = f"shape {tuple(tensor.shape)}"
     except DAMAGE as error:
@@ -94,7 +94,7 @@ def _tensor(name: str, path: Path, shape: tuple[int, ...]) -> Tensor:
 
 
 @contextmanager
-def _unpacked(path: Path) -> Iterator[Path]:
+def _unpack(path: Path) -> Iterator[Path]:
     """The file itself, or an unpacked copy in a temporary folder: torchvision's reader does not unpack."""
     if path.suffix != ".gz":
         yield path

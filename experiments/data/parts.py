@@ -28,10 +28,10 @@ def with_validation(name: str, classes: int, train: Images, test: Images) -> Dat
     """A standardised data set whose validation part is a tenth of the official training part."""
     held_out = len(train[0]) // 10
     rest, val = cut(train, len(train[0]) - held_out, held_out)
-    return standardised(name, classes, rest, val, test)
+    return standardise(name, classes, rest, val, test)
 
 
-def standardised(name: str, classes: int, train: Images, val: Images, test: Images) -> Dataset:
+def standardise(name: str, classes: int, train: Images, val: Images, test: Images) -> Dataset:
     """A data set of (pixel - mean) / std, with each channel's mean and std over the training part.
 
     The unit of the pixels cancels. A channel that is constant in training is centred only.

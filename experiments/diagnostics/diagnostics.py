@@ -13,7 +13,7 @@ class Diagnostics:
     """Measures a copy of a model in training, with generators of its own."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings, self.kinds = settings, settings.diagnosed
+        self.settings, self.kinds = settings, settings.diagnostic_kinds
         self.times, self.seconds, self._since = 0, 0.0, time.monotonic()
 
     def due(self, step: int) -> bool:

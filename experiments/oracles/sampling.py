@@ -13,7 +13,7 @@ from experiments.oracles.setting import Act, Setting, stream
 from surrogates.core import EmptyCell
 from surrogates.hard_layer import HardLayer
 from surrogates.noise import uniforms
-from surrogates.sampling.perturbation import shifted, standard_noise
+from surrogates.sampling.perturbation import add_noise, standard_noise
 from surrogates.sampling.score_function import score_function
 from surrogates.strategies.sampled import Sampled
 
@@ -63,7 +63,7 @@ def _on_noise(layer: HardLayer, setting: Setting, seed: int) -> Act:
         nonlocal calls
         calls += 1
         e = standard_noise(setting.op, uniforms(x, (seed, 1, calls)), setting.kernel)
-        return layer(shifted(setting.op, x, e, setting.scale), *others)  # type: ignore[no-any-return]
+        return layer(add_noise(setting.op, x, e, setting.scale), *others)  # type: ignore[no-any-return]
 
     return act
 

@@ -46,7 +46,7 @@ class Problems:
         size: Tensor = torch.linalg.vector_norm(self._left(x), dim=-1)
         return size
 
-    def fitted(self, support: Tensor) -> Tensor:
+    def least_squares(self, support: Tensor) -> Tensor:
         """The least squares on supports (trials, n) of equal size."""
         where = support.nonzero()[:, 1].view(len(support), -1)
         columns = self.a.gather(2, where.unsqueeze(1).expand(-1, self.a.shape[1], -1))
@@ -63,18 +63,20 @@ class Problems:
 
 def gaussian(k: int, trials: int = 40, m: int = 64, n: int = 128, seed: int = 90) -> Problems:
     """Independent normal entries."""
-    return _planted(normal((trials, m, n), seed), k, seed)
+    return _plant(normal((trials, m, n), seed), k, seed)
 
 
-def blurred(k: int, trials: int = 40, m: int = 64, n: int = 128, width: float = 0.012, seed: int = 95) -> Problems:
+def blurred_problems(
+    k: int, trials: int = 40, m: int = 64, n: int = 128, width: float = 0.012, seed: int = 95
+) -> Problems:
     """Gaussian bumps of the given width, centred at n places of (0, 1), seen at m: neighbours are nearly parallel."""
     places = (torch.arange(n, dtype=torch.float64) + 0.5) / n
     seen = (torch.arange(m, dtype=torch.float64) + 0.5) / m
     bumps = torch.exp(-0.5 * ((seen.unsqueeze(-1) - places) / width) ** 2)
-    return _planted(bumps.expand(trials, m, n), k, seed)
+    return _plant(bumps.expand(trials, m, n), k, seed)
 
 
-def _planted(a: Tensor, k: int, seed: int) -> Problems:
+def _plant(a: Tensor, k: int, seed: int) -> Problems:
     a = a / a.norm(dim=1, keepdim=True)
     shape = (len(a), a.shape[2])
     support = TopKMask(k=k).hard(torch.rand(shape, generator=stream(seed + 1), dtype=torch.float64))
@@ -90,19 +92,19 @@ def straight_through(problems: Problems, steps: int) -> tuple[Tensor, Tensor]:
     def step(x: Tensor) -> Tensor:
         nonlocal latent
         latent = latent - problems.slope(x)
-        return problems.fitted(problems.largest(latent))
+        return problems.least_squares(problems.largest(latent))
 
     return _search(problems, steps, step)
 
 
 def projection(problems: Problems, steps: int) -> tuple[Tensor, Tensor]:
     """As `straight_through`, by iterative hard thresholding."""
-    return _search(problems, steps, lambda x: _projected(problems, x))
+    return _search(problems, steps, lambda x: _project(problems, x))
 
 
 def pursuit(problems: Problems, steps: int) -> tuple[Tensor, Tensor]:
     """As `straight_through`, by hard thresholding pursuit."""
-    return _search(problems, steps, lambda x: problems.fitted((_projected(problems, x) != 0).double()))
+    return _search(problems, steps, lambda x: problems.least_squares((_project(problems, x) != 0).double()))
 
 
 def greedy(problems: Problems, _: int = 0) -> tuple[Tensor, Tensor]:
@@ -112,7 +114,7 @@ def greedy(problems: Problems, _: int = 0) -> tuple[Tensor, Tensor]:
     for _ in range(problems.k):
         left = problems.slope(x).abs().masked_fill(support > 0, -1)
         support = support.scatter(1, left.argmax(1, keepdim=True), 1.0)
-        x = problems.fitted(support)
+        x = problems.least_squares(support)
     return support, torch.ones(len(support))
 
 
@@ -124,12 +126,12 @@ METHODS: dict[str, Callable[[Problems, int], tuple[Tensor, Tensor]]] = {
 }
 
 
-def recovered(problems: Problems, support: Tensor) -> float:
+def recovery_rate(problems: Problems, support: Tensor) -> float:
     """The share of trials whose whole support was found."""
     return float((support == problems.support).all(1).double().mean())
 
 
-def _projected(problems: Problems, x: Tensor) -> Tensor:
+def _project(problems: Problems, x: Tensor) -> Tensor:
     moved = x - problems.step * problems.slope(x)
     return moved * problems.largest(moved)
 

@@ -69,7 +69,7 @@ def train(strategy: Strategy | None, steps: int = 8000, batch: int = 64, lr: flo
     return torch.stack(found)
 
 
-def settled(losses: Tensor, last: int = 200) -> Tensor:
+def final_loss(losses: Tensor, last: int = 200) -> Tensor:
     """The mean of the last steps."""
     return losses[-last:].mean(0)
 

@@ -39,7 +39,7 @@ def search(
 ) -> str | None:
     """Brings the study in `root` to so many trials; the best one in words, None if none was completed."""
     with _study(root) as study:
-        for trial in _interrupted(study):
+        for trial in _interrupted_trials(study):
             study.enqueue_trial(trial.params)
             study.tell(trial.number, state=TrialState.FAIL)
         while (done := _over(study)) < trials:
@@ -73,7 +73,7 @@ def _study(root: Path) -> Iterator[optuna.Study]:
         )
 
 
-def _interrupted(study: optuna.Study) -> list[FrozenTrial]:
+def _interrupted_trials(study: optuna.Study) -> list[FrozenTrial]:
     """Trials of a killed command; proposed again, their runs resume from their checkpoints."""
     return [trial for trial in study.trials if trial.state == TrialState.RUNNING]
 

@@ -34,7 +34,7 @@ class Composer:
         except OmegaConfBaseException:  # Hydra's own message is better
             return self._compose(overrides)
 
-    def numbered(self, overrides: Sequence[str], number: int) -> DictConfig:
+    def with_number(self, overrides: Sequence[str], number: int) -> DictConfig:
         """The same with the job's number and folder, as Hydra's own launcher sets them."""
         config = self(overrides)
         with current(config), read_write(config.hydra.runtime), open_dict(config.hydra):

@@ -25,7 +25,7 @@ from experiments.sweep.plan import Job, make_job, plan
 from experiments.sweep.preview import preview
 from experiments.sweep.units import launches_units, write_units
 from experiments.sweep.view import show_progress
-from experiments.terminal.console import shown
+from experiments.terminal.console import short_path
 from experiments.tracking.run_status import DONE, INTERRUPTED, NOT_APPLICABLE
 from experiments.training.identity import Identifier
 from experiments.training.run import record_missing
@@ -68,7 +68,7 @@ def _listed_jobs(sweeper: Any, arguments: Sequence[str]) -> Iterator[Job]:
     composer, identify = Composer(sweeper.hydra_context.config_loader, sweeper.config), Identifier()
     kept = 0
     for number, own in enumerate(job_overrides(arguments, sweeper.params, plain_list(sweeper.points, "points"))):
-        config = composer.numbered(own, number)
+        config = composer.with_number(own, number)
         if not is_left_out(config, filters):
             yield make_job(kept, own, Path(str(config.hydra.runtime.output_dir)), config, identify)
             kept += 1
@@ -94,7 +94,7 @@ def _open(root: Path, jobs: Sequence[Job], due: Sequence[Job]) -> None:
     interrupted, before = (sum(job.state == state for job in jobs) for state in (INTERRUPTED, DONE))
     counts = {"of them interrupted": interrupted, "done before": before}
     said = ", ".join([f"{len(due)} to run", *(f"{count} {what}" for what, count in counts.items() if count)])
-    print(f"{len(jobs)} jobs in {shown(root)}: {said}", flush=True)
+    print(f"{len(jobs)} jobs in {short_path(root)}: {said}", flush=True)
     notes = [note for job in due for note in job.notes]
     for note in dict.fromkeys(notes):
         print(f"note: {note} (jobs: {notes.count(note)})", flush=True)

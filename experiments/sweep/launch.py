@@ -109,7 +109,7 @@ def _together(launcher: Any, root: Path, unit: Unit) -> list[Ended]:
         return request_of(task, job)
 
     endings = run_group([None if job is None else request(job) for job in unit.slots])
-    ended = [_ended(ending) for ending in endings]
+    ended = [_result_and_failure(ending) for ending in endings]
     for job, one in zip(unit.jobs, ended, strict=True):
         with current(job.config):
             callbacks.on_job_end(config=job.config, job_return=_job_return(job, *one))
@@ -118,7 +118,7 @@ def _together(launcher: Any, root: Path, unit: Unit) -> list[Ended]:
     return ended
 
 
-def _ended(ending: Outcome | Exception) -> Ended:
+def _result_and_failure(ending: Outcome | Exception) -> Ended:
     try:
         return value_of(ending), False
     except JobFailed as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.sweep.plan import REFUSED, Job, status_now
-from experiments.terminal.console import shown, table
+from experiments.terminal.console import short_path, table
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, last_line, read_status
 
@@ -71,12 +71,12 @@ def print_report(ended: Sequence[JobReport], stopped: bool) -> int:
 
 
 def _rows(ended: JobReport) -> list[tuple[str, str]]:
-    rows = [(ended.status, shown(ended.job.folder))]
+    rows = [(ended.status, short_path(ended.job.folder))]
     if ended.status != NOT_APPLICABLE:
         rows.append(("", shlex.join(ended.job.overrides)))
     if ended.reason:
         rows.append(("", ended.reason))
     log = RunPaths(ended.job.folder).log
     if ended.status == FAILED and log.exists():
-        rows.append(("", f"more in {shown(log)}"))
+        rows.append(("", f"more in {short_path(log)}"))
     return rows

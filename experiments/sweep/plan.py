@@ -88,7 +88,7 @@ def make_job(
 
 def compose_job(composer: Composer, overrides: Sequence[str], number: int, identify: Identifier) -> Job:
     """The job of these overrides."""
-    config = composer.numbered(overrides, number)
+    config = composer.with_number(overrides, number)
     return make_job(number, overrides, Path(str(config.hydra.runtime.output_dir)), config, identify)
 
 

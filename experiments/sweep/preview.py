@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.sweep.estimate import seconds_each
 from experiments.sweep.plan import NEW, REFUSED, Job
-from experiments.terminal.console import shown
+from experiments.terminal.console import short_path
 from experiments.tracking.run_status import FAILED, INTERRUPTED, RUNNING
 
 
@@ -16,7 +16,7 @@ def preview(root: Path, jobs: Sequence[Job], engine: str, at_a_time: int) -> str
     """The jobs as lines of text, the groups that could be stacked numbered, and the sums."""
     groups = list(dict.fromkeys(job.group for job in jobs if job.group is not None))
     width = len(str(max(len(jobs) - 1, 0)))
-    lines = [f"root    {shown(root)}", f"engine  {engine}", ""]
+    lines = [f"root    {short_path(root)}", f"engine  {engine}", ""]
     for job in jobs:
         group = f"group {groups.index(job.group)}" if job.group is not None else "no group"
         name = job.folder.relative_to(root) if job.folder.is_relative_to(root) else job.folder
@@ -28,7 +28,7 @@ def preview(root: Path, jobs: Sequence[Job], engine: str, at_a_time: int) -> str
 
 def preview_one(job: Job) -> str:
     """What a single run would do."""
-    return f"{job.config_hash}  {intention(job)}\n{shown(job.folder)}\n{_sums([job], job.folder.parent, 1)}"
+    return f"{job.config_hash}  {intention(job)}\n{short_path(job.folder)}\n{_sums([job], job.folder.parent, 1)}"
 
 
 def intention(job: Job) -> str:
@@ -50,7 +50,7 @@ def _sums(jobs: Sequence[Job], root: Path, at_a_time: int) -> str:
     if not due:
         return told
     if not times:
-        return f"{told}; time unknown, no run of their kind has finished under {shown(root.parent)}"
+        return f"{told}; time unknown, no run of their kind has finished under {short_path(root.parent)}"
     whole = statistics.fmean(times) * len(due) / at_a_time
     missing = len(due) - len(times)
     guessed = f", {missing} of them of kinds that never ran" if missing else ""

@@ -12,7 +12,7 @@ from typing import Any
 
 from experiments.sweep.plan import Job
 from experiments.sweep.watch import SweepProgress, news_line
-from experiments.terminal.console import shown
+from experiments.terminal.console import short_path
 
 EVERY = 0.5  # seconds between two looks; more if a look takes long
 SHARE = 0.02  # of the time may go into looking
@@ -23,7 +23,7 @@ HEARTBEAT = 30.0  # seconds without a finished job after which plain output show
 def show_progress(jobs: Sequence[Job], root: Path) -> Iterator[None]:
     """Shows the progress of the jobs while the block runs."""
     over = threading.Event()
-    names = {job.number: shown(job.folder) for job in jobs}
+    names = {job.number: short_path(job.folder) for job in jobs}
     progress, out = SweepProgress(jobs), sys.stdout
     terminal = out is not None and out.isatty()
     target = _live if terminal else _plain

@@ -74,7 +74,7 @@ def table(rows: list[tuple[str, str]]) -> str:
     return "\n".join(lines)
 
 
-def shown(path: Path) -> str:
+def short_path(path: Path) -> str:
     """A path, relative to where the program was started if that is shorter."""
     from hydra.core.hydra_config import HydraConfig
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.terminal.console import shown, table
+from experiments.terminal.console import short_path, table
 
 
 def closing_table(result: Mapping[str, Any], folder: Path) -> str:
@@ -30,8 +30,8 @@ def closing_table(result: Mapping[str, Any], folder: Path) -> str:
         rows.append(("never trained", f"no gradient at all: {', '.join(result['never_trained'])}"))
     if result["skipped_steps"]:
         rows.append(("skipped", f"{result['skipped_steps']} optimizer steps, whose gradient was not finite"))
-    rows.append(("run folder", shown(folder)))
-    rows.append(("curves", f"tensorboard --logdir {shlex.quote(shown(folder))}"))
+    rows.append(("run folder", short_path(folder)))
+    rows.append(("curves", f"tensorboard --logdir {shlex.quote(short_path(folder))}"))
     return table(rows)
 
 

@@ -36,14 +36,14 @@ class Identifier:
     def __call__(self, config: DictConfig, overrides: Sequence[str]) -> Identity:
         """Raises ConfigError for a configuration that cannot run; neither loads data nor asks for a device."""
         choices = choose(config)
-        used = self._used(choices)
+        used = self._used_knobs(choices)
         if isinstance(used, EmptyCell):
             return Identity(choices, str(used))
         if isinstance(used, Exception):
             raise used
         return Identity(choices, None, drop_knobs(choices.plain, used, overrides))
 
-    def _used(self, choices: Choices) -> set[str] | Exception:
+    def _used_knobs(self, choices: Choices) -> set[str] | Exception:
         """The knobs that have an effect, or why no model can be built."""
         parts = [choices.plain[group] for group in ("component", "strategy", "model", "data")]
         key = json.dumps([*parts, choices.settings.batch_size == 1])

@@ -26,7 +26,7 @@ def load(run: str | Path, which: Literal["best", "last"] = "best", device: str =
     if which not in ("best", "last"):
         raise ValueError(f"which must be 'best' or 'last', got {which!r}")
     paths = RunPaths(run)
-    choices = chosen(paths)
+    choices = choices_of(paths)
     with torch.random.fork_rng(devices=[]):
         model = build_model(choices)
     if which == "best":
@@ -41,7 +41,7 @@ def load(run: str | Path, which: Literal["best", "last"] = "best", device: str =
     return model.to(device).eval()
 
 
-def chosen(run: RunPaths) -> Choices:
+def choices_of(run: RunPaths) -> Choices:
     """The choices of the run's configuration, on the CPU; unused knobs get their defaults."""
     if not run.config.exists():
         raise FileNotFoundError(f"{run.path} holds no run: there is no {run.config.name}")

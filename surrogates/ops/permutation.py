@@ -54,25 +54,25 @@ class Permutation(Op):
         return self.smooth(x, None, T)
 
     def smooth(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        return self._relaxed(soft_sort, x, T)
+        return self._apply_relaxation(soft_sort, x, T)
 
     def smooth_neural_sort(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """NeuralSort."""
-        return self._relaxed(neural_sort, x, T)
+        return self._apply_relaxation(neural_sort, x, T)
 
     def smooth_network(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """A sorting network's soft swaps with the Cauchy kernel."""
-        return self._relaxed(network, x, T)
+        return self._apply_relaxation(network, x, T)
 
     def smooth_network_logistic(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
         """A sorting network's soft swaps with the logistic kernel."""
-        return self._relaxed(network_logistic, x, T)
+        return self._apply_relaxation(network_logistic, x, T)
 
     @rewriting("changes the objective")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return self.hard(x) * self.smooth(x, None, 1.0)
 
-    def _relaxed(self, relaxation: Relaxation, x: Tensor, T: Tensor | float) -> Tensor:
+    def _apply_relaxation(self, relaxation: Relaxation, x: Tensor, T: Tensor | float) -> Tensor:
         return self._to_dim(relaxation(self._rows(x), T, ALL))
 
     def _rows(self, x: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ def standard_noise(op: Op, p: Tensor, kernel: str | None) -> Tensor:
     return -gumbel(p) if op.subtracts_noise else gumbel(p)
 
 
-def shifted(op: Op, x: Tensor, e: Tensor, T: Tensor | float) -> Tensor:
+def add_noise(op: Op, x: Tensor, e: Tensor, T: Tensor | float) -> Tensor:
     """x + T e, e in units of the op's temperature, in the precision of e; its derivative by x is 1.
 
     A row of an op over a dim that holds the infinite entry that wins gets no Gumbel noise: it has its hard value.

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from surrogates.core import Op, graft
-from surrogates.sampling.perturbation import check_one_input, shifted, standard_noise
+from surrogates.sampling.perturbation import add_noise, check_one_input, standard_noise
 from surrogates.strategies.tempered import Tempered, check_smooth, smooth_reading
 
 NOISE = "logistic"  # the difference of two Gumbel variables
@@ -27,7 +27,7 @@ class Gumbel(Tempered):
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         assert noise is not None
-        moved = shifted(op, x[0], standard_noise(op, noise, NOISE), 1.0)
+        moved = add_noise(op, x[0], standard_noise(op, noise, NOISE), 1.0)
         soft = smooth_reading(op, moved, kernel=NOISE, T=T).to(x[0].dtype)
         return soft if self.value == "soft" else graft(op.hard(moved.detach()).to(soft.dtype), soft)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from surrogates.core import EmptyCell, Op, graft
 from surrogates.kernels import KERNELS, KernelName
 from surrogates.noise import gumbel_log_density
-from surrogates.sampling.perturbation import check_one_input, shifted, standard_noise
+from surrogates.sampling.perturbation import add_noise, check_one_input, standard_noise
 from surrogates.strategies.samples import Averaged
 from surrogates.strategies.tempered import smooth_knobs
 
@@ -30,7 +30,7 @@ class Perturbed(Averaged):
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         assert noise is not None
         e = standard_noise(op, noise, self.kernel)
-        moved = shifted(op, x[0].detach(), e, T)
+        moved = add_noise(op, x[0].detach(), e, T)
         values = op.hard(moved) if op.elementwise else torch.func.vmap(op.hard)(moved)
         excess = values - op.hard(x[0].detach().to(noise.dtype))
         excess = torch.where(excess.isfinite(), excess, 0)

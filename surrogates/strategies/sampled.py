@@ -7,7 +7,7 @@ from torch import Tensor
 
 from surrogates.core import Op, graft
 from surrogates.kernels import KernelName
-from surrogates.sampling.perturbation import check_one_input, shifted, standard_noise
+from surrogates.sampling.perturbation import add_noise, check_one_input, standard_noise
 from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs, smooth_reading
 
 
@@ -25,7 +25,7 @@ class Sampled(Tempered):
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         assert noise is not None
-        moved = shifted(op, x[0].detach(), standard_noise(op, noise, self.kernel), T)
+        moved = add_noise(op, x[0].detach(), standard_noise(op, noise, self.kernel), T)
         return graft(op.hard(moved).to(x[0].dtype), smooth_reading(op, x[0], kernel=self.kernel, T=T))
 
     def check(self, op: Op) -> None:

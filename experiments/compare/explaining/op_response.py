@@ -13,7 +13,7 @@ from experiments.data import load as load_data
 from experiments.measuring.taps import layer_inputs
 from experiments.tracking.run_paths import RunPaths
 from experiments.training.build import floating
-from experiments.training.loading import chosen, load
+from experiments.training.loading import choices_of, load
 from surrogates import HardLayer, hard_layers, key_noise, mode
 
 POINTS, SAMPLES = 401, 256
@@ -41,7 +41,7 @@ class Response:
 
 def responses(run: Path) -> Iterator[Response]:
     """The responses of a run's layers at the end of training, on validation data; raises what loading it raises."""
-    choices = chosen(RunPaths(run))
+    choices = choices_of(RunPaths(run))
     model = load(run, "last")
     data = load_data(choices.data).to("cpu", floating(choices.settings))
     key_noise(model, choices.settings.seed, choices.settings.max_steps)

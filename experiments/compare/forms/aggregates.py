@@ -15,7 +15,7 @@ from experiments.compare.statistics.bands import GAP, Band
 from experiments.compare.statistics.metric import Metric
 from experiments.compare.statistics.tuning import TrialChoice
 from experiments.config.settings import GROUPS
-from experiments.terminal.console import shown
+from experiments.terminal.console import short_path
 from experiments.tracking.curve_layout import margin_layout_summary
 from experiments.tracking.event_file import EventFile
 from experiments.tracking.hparams import columns_summary, end_summary, hparam_values, row_summary
@@ -63,7 +63,7 @@ def write_aggregates(report: ComparisonReport, folder: Path, pictures: str = "au
                 if problem:
                     problems.setdefault(problem, []).append(run.path)
     return [
-        f"{shown(runs[0])}{f' and {len(runs) - 1} more' * (len(runs) > 1)}: {problem}"
+        f"{short_path(runs[0])}{f' and {len(runs) - 1} more' * (len(runs) > 1)}: {problem}"
         for problem, runs in problems.items()
     ]
 

@@ -81,7 +81,7 @@ def _chosen_keys(report: ComparisonReport) -> set[str]:
 
 
 def _difference(name: str, interval: ConfidenceInterval, unpaired: str, report: ComparisonReport) -> str:
-    return f"{escape(name)} {tables.with_interval(interval, report.question, tables.signed)}" + (
+    return f"{escape(name)} {tables.with_interval(interval, report.question, tables.with_sign)}" + (
         " (unpaired)" if unpaired else ""
     )
 

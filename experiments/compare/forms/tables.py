@@ -34,7 +34,7 @@ def value(number: float, question: Question) -> str:
     return f"{100 * number:.1f}" if question.metric.kind == "accuracy" else f"{number:.4g}"
 
 
-def signed(number: float, question: Question) -> str:
+def with_sign(number: float, question: Question) -> str:
     """A difference of scores: points or nats."""
     if question.metric.kind == "accuracy":
         return f"{100 * number:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0")
@@ -108,7 +108,7 @@ def _difference(found: Difference, question: Question) -> list[str]:
     mark = " (unpaired)" if found.unpaired_because else ""
     return [
         found.name + mark,
-        with_interval(found.interval, question, signed),
+        with_interval(found.interval, question, with_sign),
         _p(found.p),
         _p(found.adjusted),
         f"{found.improvement:.2f}",

@@ -11,7 +11,7 @@ from pathlib import Path
 from experiments.compare.processes import Workers
 from experiments.compare.reading.run_files import Unreadable
 from experiments.compare.reading.run_record import RunRecord, read_run
-from experiments.terminal.console import shown
+from experiments.terminal.console import short_path
 from experiments.tracking.run_paths import RunPaths
 
 
@@ -42,7 +42,7 @@ def collect(roots: Iterable[str | Path], workers: Workers | None = None) -> Coll
         try:
             found.runs.append(read_run(folder))
         except Unreadable as error:
-            found.notes.append(f"skipped {shown(folder)}: {error}")
+            found.notes.append(f"skipped {short_path(folder)}: {error}")
     found.runs = _with_classes(_each_once(found.runs, found.notes))
     if not found.runs:
         skipped = "".join(f"\n  {note}" for note in found.notes[:10])
@@ -56,7 +56,7 @@ def _candidates(root: Path, notes: list[str]) -> Iterator[Path]:
     for folder, folders, files in os.walk(root):
         is_run = names.status.name in files
         if not is_run and names.metrics.name in files:
-            notes.append(f"skipped {shown(Path(folder))}: {names.metrics.name} without a {names.status.name}")
+            notes.append(f"skipped {short_path(Path(folder))}: {names.metrics.name} without a {names.status.name}")
         folders[:] = [] if is_run else sorted(name for name in folders if name[0] != ".")
         links = (Path(folder, name) for name in folders if os.path.islink(os.path.join(folder, name)))
         yield from (link for link in links if (link / names.status.name).is_file())
@@ -69,7 +69,9 @@ def _each_once(runs: list[RunRecord], notes: list[str]) -> list[RunRecord]:
     for run in sorted(runs, key=lambda run: (run.outcome == "done", run.started)):
         earlier = kept.get(run.config_hash)
         if earlier is not None:
-            notes.append(f"skipped {shown(earlier.path)}: the same configuration and seed as {shown(run.path)}")
+            notes.append(
+                f"skipped {short_path(earlier.path)}: the same configuration and seed as {short_path(run.path)}"
+            )
         kept[run.config_hash] = run
     return sorted(kept.values(), key=lambda run: run.path)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from experiments.compare.reading.run_record import RunRecord
-from experiments.terminal.console import shown
+from experiments.terminal.console import short_path
 from experiments.tracking.run_paths import RunPaths
 
 MOST_STEPS = 10**7  # a larger number is damaged
@@ -48,7 +48,7 @@ def read_curves(run: RunRecord) -> RunCurves:
         tag: (np.array(s, dtype=np.int64), np.array(v, dtype=np.float64)) for tag, (s, v) in collected.items()
     }
     _check_steps(run, set(rows), found.problems)
-    found.problems = [f"{shown(run.path)}: {problem}" for problem in found.problems]
+    found.problems = [f"{short_path(run.path)}: {problem}" for problem in found.problems]
     return found
 
 

@@ -10,13 +10,13 @@ from experiments.oracles.answer import Answer, Check, Table
 from experiments.oracles.contender_scores import score_contender
 from experiments.oracles.contenders import contenders
 from experiments.oracles.score_text import cells
-from experiments.oracles.sparse_recovery import METHODS, Problems, blurred, gaussian, recovered
+from experiments.oracles.sparse_recovery import METHODS, Problems, blurred_problems, gaussian, recovery_rate
 from experiments.plotting import COLOURS, MARKERS, style
 
 STEPS = 300
 SIZES: dict[str, tuple[Callable[[int], Problems], tuple[int, ...]]] = {
     "normal": (gaussian, (6, 10, 14, 18)),
-    "blurred": (blurred, (2, 4, 6, 8)),
+    "blurred": (blurred_problems, (2, 4, 6, 8)),
 }
 
 
@@ -73,7 +73,7 @@ def answer() -> Answer:
 def _recover(problems: Problems) -> dict[str, tuple[float, float]]:
     """By method the share recovered and the most supports that a trial visited."""
     results = {name: method(problems, STEPS) for name, method in METHODS.items()}
-    return {name: (recovered(problems, support), float(seen.max())) for name, (support, seen) in results.items()}
+    return {name: (recovery_rate(problems, support), float(seen.max())) for name, (support, seen) in results.items()}
 
 
 def _lines(rates: dict[str, list[float]], matrix: str) -> list[tuple[str, ...]]:

@@ -59,7 +59,7 @@ def _checks(rows: dict[str, ContenderScore], cosines: dict[float, list[tuple[flo
             f"{reinmax.bias:.3f} ± {reinmax.error:.3f} against {st.bias:.3f} ± {st.error:.3f}",
             reinmax.bias + 2 * reinmax.error < 0.5 * st.bias,
         ),
-        *(_reversed(T) for T in WARMTHS),
+        *(_check_reversal(T) for T in WARMTHS),
         Check(
             "the soft forward's cosine falls with depth, 1 to 6 layers",
             words + " (standard deviation of hidden weights)",
@@ -91,7 +91,7 @@ def _soft(depth: int, spread: float) -> tuple[float, float]:
     return sum(cosines) / len(cosines), float(torch.tensor(scales).median())
 
 
-def _reversed(T: float) -> Check:
+def _check_reversal(T: float) -> Check:
     orders = torch.tensor([_order(T, seed) for seed in SEEDS])
     return Check(
         f"with Gumbel-softmax at T = {T:g}, the order by one sample's cosine is nearly the reverse of that by bias",

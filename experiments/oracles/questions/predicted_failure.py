@@ -27,7 +27,7 @@ THETA, WARMTHS = -1.0, (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 def answer() -> Answer:
     """Four trainings of 8000 steps, all three powers at once; Gumbel-softmax's mean derivative over T."""
     curves = {name: toy.train(strategy) for name, strategy in ARMS.items()}
-    ends = {name: toy.settled(curve).tolist() for name, curve in curves.items()}
+    ends = {name: toy.final_loss(curve).tolist() for name, curve in curves.items()}
     wrong = [toy.loss_at(toy.stationary(q), q) for q in toy.POWERS]
     best = [toy.loss_at(0, q) for q in toy.POWERS]
     rows = [("predicted for straight-through", *_four(wrong)), ("optimum", *_four(best))]

@@ -31,7 +31,7 @@ def answer() -> Answer:
         for name, published in zip(COLUMNS, row, strict=True)
     }
     hits = sum(agrees(a, b) for key, row in pairs.items() for a, b in zip(measured[key], row, strict=True))
-    repeated = {key: _repeated(*key) for key in SAMPLED}
+    repeated = {key: _repeat(*key) for key in SAMPLED}
     near = sum(is_repetition(a, b) for key, row in SAMPLED.items() for a, b in zip(repeated[key].T, row, strict=True))
     traces = {name: toy.trace(strategy) for name, strategy in ARMS.items()}
     off = max(float((traces[name][[0, -1]] - torch.tensor(TRACES[name])).abs().max()) for name in ARMS)
@@ -85,7 +85,7 @@ def _row(dim: int, seed: int) -> dict[str, tuple[float, float]]:
     return {name: categorical.rescaled(strategy, f, theta) for name, strategy in COLUMNS.items()}
 
 
-def _repeated(samples: int, T: float) -> Tensor:
+def _repeat(samples: int, T: float) -> Tensor:
     """Squared bias and variance of each repetition, (REPETITIONS, 2)."""
     strategy, problem = GumbelRao(temperature=T, samples=samples), categorical.published_problem(8, 0)
     return torch.tensor([categorical.rescaled(strategy, *problem, DRAWS, seed) for seed in range(REPETITIONS)])

@@ -38,7 +38,7 @@ def answer() -> Answer:
             f"{losses.max():.4f}",
             f"{losses[-1]:.4f}",
             f"{lengths.min():.2g}",
-            *_shown(found[name][1]),
+            *_texts(found[name][1]),
         )
         for name, (losses, lengths) in runs.items()
     ]
@@ -95,7 +95,7 @@ def _from_random_starts(p: Problem) -> tuple[dict[str, float], dict[str, float]]
     return reached, rising
 
 
-def _shown(whole: Tensor) -> tuple[str, str]:
+def _texts(whole: Tensor) -> tuple[str, str]:
     return f"{whole[:, 0].mean():.3f}", f"{whole[:, 1].median():.3g}"
 
 

@@ -23,9 +23,9 @@ TOP = 3.0  # noise is clipped to [0, TOP]
 def answer() -> Answer:
     """Windows of two by two and three by three; quantised noise and quantised digits."""
     predicted = {n: [tied_chance(bits, n) for bits in BITS] for n in (4, 9)}
-    measured = {n: [_tied(quantised(normal((WINDOWS, n), n), bits)) for bits in BITS] for n in (4, 9)}
+    measured = {n: [_tie_share(quantise(normal((WINDOWS, n), n), bits)) for bits in BITS] for n in (4, 9)}
     images = Digits().load().train.x[:, 0].double()
-    pixels = [_tied(F.unfold(_levels(images, bits).unsqueeze(1), 2, stride=2).mT.reshape(-1, 4)) for bits in BITS]
+    pixels = [_tie_share(F.unfold(_levels(images, bits).unsqueeze(1), 2, stride=2).mT.reshape(-1, 4)) for bits in BITS]
     off = max(abs(a - b) for n in (4, 9) for a, b in zip(predicted[n], measured[n], strict=True))
     kink = {name: _slope_at_zero(f) for name, f in _SAME.items()}
     checks = [
@@ -52,7 +52,7 @@ def answer() -> Answer:
     return Answer(checks, [table], remarks, _figure(predicted, measured, pixels))
 
 
-def quantised(z: Tensor, bits: int) -> Tensor:
+def quantise(z: Tensor, bits: int) -> Tensor:
     """Levels 0 .. 2^bits - 1 of z clipped to [0, TOP]."""
     return _levels(z.clamp(0, TOP) / TOP, bits)
 
@@ -69,7 +69,7 @@ def _levels(x: Tensor, bits: int) -> Tensor:
     return Round().hard(x * (2**bits - 1))
 
 
-def _tied(windows: Tensor) -> float:
+def _tie_share(windows: Tensor) -> float:
     return float(((windows == windows.amax(1, keepdim=True)).sum(1) > 1).double().mean())
 
 
