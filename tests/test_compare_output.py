@@ -17,7 +17,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 from matplotlib.figure import Figure
 
-from experiments import plotting as palette
+from experiments import plotting
 from experiments.compare import processes
 from experiments.compare.command import in_words, main
 from experiments.compare.explaining import evidence
@@ -174,17 +174,17 @@ def test_words_give_way_before_a_number_is_broken():
 
 def test_forty_strategies_have_forty_looks_and_colours_are_their_own(tmp_path):
     arms = [(f"strategy_{index:02}", f"strategy_{index:02}") for index in range(40)]
-    looks = palette.looks([("ste", "ste"), ("smooth", "smooth"), *arms])
+    looks = plotting.looks([("ste", "ste"), ("smooth", "smooth"), *arms])
     assert len({(look.colour, str(look.dash)) for look in looks.values()}) == 42
-    assert palette.looks([("ste", "ste")])["ste"] == looks["ste"]
-    assert palette.looks([("ste", "ste (a)"), ("ste", "ste (b)")])["ste (b)"].colour == looks["ste"].colour
-    basic = palette.looks([(name, name) for name in palette.FIRST])
+    assert plotting.looks([("ste", "ste")])["ste"] == looks["ste"]
+    assert plotting.looks([("ste", "ste (a)"), ("ste", "ste (b)")])["ste (b)"].colour == looks["ste"].colour
+    basic = plotting.looks([(name, name) for name in plotting.FIRST])
     assert len({look.colour for look in basic.values()}) == 4
 
 
 def test_every_strategy_of_the_program_has_its_place():
     options = {path.stem for path in (Path(__file__).parents[1] / "conf" / "strategy").glob("*.yaml")}
-    assert set(plotting.known_strategies()) == options | set(palette.FIRST)
+    assert set(plotting.known_strategies()) == options | set(plotting.FIRST)
 
 
 @pytest.mark.parametrize(
