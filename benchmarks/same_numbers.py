@@ -1,6 +1,6 @@
 """Checks that a change of the code changes no number: every component under every strategy, alone and stacked.
 
-Record the runs of two checkouts, then compare the files that hold their numbers byte for byte:
+Record the runs of two checkouts, then compare `metrics.jsonl` byte for byte, and `result.json` by the keys of before:
 
     python benchmarks/same_numbers.py record BEFORE --checkout OTHER
     python benchmarks/same_numbers.py record AFTER
@@ -18,7 +18,6 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parents[1]
 STEPS = ("max_steps=60", "log_every=10", "eval_every=20", "hydra/launcher=stacked")
 ENGINES = {"single": ("engine=single",), "stacked": ("engine=stacked", "seed=0,1")}
-FILES = ("metrics.jsonl", "result.json")
 
 
 def record(folder: Path, checkout: Path) -> None:
@@ -34,26 +33,45 @@ def record(folder: Path, checkout: Path) -> None:
 
 
 def compare(before: Path, after: Path) -> int:
-    """Prints the runs that differ; 1 if any does."""
-    status = "status.json"
-    folders = sorted({path.parent.relative_to(root) for root in (before, after) for path in root.rglob(status)})
+    """Prints the runs that differ, and by how much; 1 if any does."""
+    folders = sorted({path.parent.relative_to(root) for root in (before, after) for path in root.rglob("status.json")})
     different = 0
     for folder in folders:
-        ended = [_status(root / folder / status) for root in (before, after)]
-        files = [file for file in FILES if _content(before / folder / file) != _content(after / folder / file)]
-        if files or ended[0] != ended[1]:
+        reason = difference(before / folder, after / folder)
+        if reason:
             different += 1
-            print(f"{folder}: {', '.join(files) or f'{ended[0]} before, {ended[1]} after'}")
+            print(f"{folder}: {reason}")
     print(f"{len(folders)} runs compared, {different} differ")
     return int(different > 0 or not folders)
+
+
+def difference(before: Path, after: Path) -> str:
+    """What differs between two recordings of a run; empty if nothing does."""
+    old, new = _status(before), _status(after)
+    if old != new:
+        return f"{old} before, {new} after"
+    if _content(before / "metrics.jsonl") != _content(after / "metrics.jsonl"):
+        rows = zip(_numbers(before), _numbers(after), strict=False)
+        apart = max((abs(a - b) / max(abs(a), abs(b), 1e-9) for a, b in rows), default=0.0)
+        return f"metrics.jsonl, losses up to {apart:.1e} apart, relative"
+    found = [json.loads(_content(folder / "result.json") or "{}") for folder in (before, after)]
+    keys = [key for key in found[0] if found[0][key] != found[1].get(key)]
+    return f"result.json: {', '.join(keys)}" if keys else ""
 
 
 def _options(checkout: Path, group: str) -> list[str]:
     return sorted(path.stem for path in (checkout / "conf" / group).glob("*.yaml"))
 
 
-def _status(file: Path) -> str:
+def _status(run: Path) -> str:
+    file = run / "status.json"
     return str(json.loads(file.read_text())["status"]) if file.exists() else "nothing"
+
+
+def _numbers(run: Path) -> list[float]:
+    """The training losses, step by step."""
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [float(row["loss/train"]) for row in rows if "loss/train" in row]
 
 
 def _content(file: Path) -> bytes | None:
