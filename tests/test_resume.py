@@ -9,10 +9,12 @@ import time
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 from test_tensorboard import Board
 
 from experiments.tracking import checkpoint
 from experiments.training import record, session
+from experiments.training.interruption import Interrupted
 from experiments.training.record import Record
 from experiments.training.trainer import Trainer
 from run_contents import assert_same_run, last, same
@@ -132,6 +134,23 @@ def test_a_signal_outside_the_loop_is_an_interruption_too(tmp_path, monkeypatch,
     assert read(tmp_path / "a/run/status.json")["error"] == "stopped by SIGINT"
     assert train(tmp_path / "a" / "run", *own).status == "DONE"
     assert_as_whole(tmp_path / "a/run", whole("annealing"))
+
+
+def test_a_signal_that_a_library_hides_behind_an_error_is_an_interruption_too(tmp_path, monkeypatch):
+    """OmegaConf's clean-up raises if a signal arrives while it makes nodes of a mapping."""
+
+    def hiding(*_):
+        try:
+            raise Interrupted(signal.SIGTERM)
+        except Interrupted:
+            raise AttributeError("half-made")  # noqa: B904
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OmegaConf, "save", hiding)
+        with pytest.raises(Interrupted):
+            train(tmp_path / "run", *LONG)
+    assert read(tmp_path / "run" / "status.json")["status"] == "INTERRUPTED"
+    assert train(tmp_path / "run", *LONG).status == "DONE"
 
 
 @pytest.mark.slow

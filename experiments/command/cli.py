@@ -20,7 +20,7 @@ from experiments.command.task import Task
 from experiments.config import VERSION_BASE
 from experiments.sweep.ending import JobFailed
 from experiments.terminal.output import lasting_output
-from experiments.training.interruption import Interrupted
+from experiments.training.interruption import Interrupted, interrupt_behind
 from experiments.training.user_errors import USER_ERRORS
 
 
@@ -77,6 +77,11 @@ def _sigterm_as_interrupt() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
+    except Exception as error:
+        interrupt = interrupt_behind(error)
+        if interrupt is not None:
+            raise interrupt from None
+        raise
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -48,3 +48,11 @@ def stop_signals(patient: bool = False) -> Iterator[Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """The interrupt that another error hides: OmegaConf's clean-up fails if a signal arrives in the middle of it."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, KeyboardInterrupt):
+        found = found.__context__
+    return found

@@ -21,7 +21,7 @@ from experiments.tracking.run_folder import RunFolder, find_cut_off
 from experiments.tracking.run_status import FAILED, INTERRUPTED, is_cut_off
 from experiments.tracking.strict_json import write_json
 from experiments.tracking.tensorboard import CurveWriter
-from experiments.training.interruption import Pruned
+from experiments.training.interruption import Pruned, interrupt_behind
 from experiments.training.record import Record
 from experiments.training.request import Outcome, Request
 
@@ -75,6 +75,7 @@ def end_early(folder: RunFolder, record: Record | None, error: BaseException) ->
 
     Returns the outcome of a divergence, or of a disk that accepts no more; else raises the error itself.
     """
+    error = interrupt_behind(error) or error
     no_room = is_storage(error)
     interrupted = no_room or isinstance(error, RESUMABLE)
     if record is not None:

@@ -28,8 +28,7 @@ def shared(rows: Tensor) -> Tensor:
     """The sorted values, each with its derivative shared evenly among the entries that are equal to it."""
     values, _ = ordered(rows)
     level = values.detach()
-    group = (level[..., 1:] != level[..., :-1]).cumsum(-1)
-    group = torch.cat([torch.zeros_like(level[..., :1], dtype=group.dtype), group], -1)
+    group = _groups(level)
     zeros = torch.zeros_like(level)
     tied = zeros.scatter_add(-1, group, torch.ones_like(level)).gather(-1, group)
     means = zeros.scatter_add(-1, group, values / tied)  # divided before the sum, which could overflow
@@ -42,10 +41,18 @@ def with_nan_rows(values: Tensor, rows: Tensor) -> Tensor:
 
 
 def hard_ranks(rows: Tensor) -> Tensor:
-    """1 + number of smaller entries."""
-    rows = rows.detach().contiguous()
-    smaller = torch.searchsorted(rows.sort(dim=-1).values, rows)
-    return with_nan_rows((1 + smaller).to(rows.dtype), rows)
+    """1 + number of smaller entries; sorted, counted and put back, in calls that ONNX has too."""
+    values, order = rows.detach().sort(dim=-1)
+    group = _groups(values)
+    sizes = torch.zeros_like(group).scatter_add(-1, group, torch.ones_like(group))
+    smaller = (sizes.cumsum(-1) - sizes).gather(-1, group)
+    return with_nan_rows((1 + torch.zeros_like(group).scatter(-1, order, smaller)).to(rows.dtype), rows)
+
+
+def _groups(values: Tensor) -> Tensor:
+    """For sorted values, the number of the group of equal ones to which each belongs, from 0."""
+    changes = (values[..., 1:] != values[..., :-1]).long().cumsum(-1)
+    return torch.cat([torch.zeros_like(values[..., :1], dtype=torch.long), changes], -1)
 
 
 def without_infinity(x: Tensor) -> Tensor:
