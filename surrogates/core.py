@@ -9,13 +9,13 @@ from torch import Tensor
 
 from surrogates import block
 from surrogates.carriers import detached, flat, passing, passing_between
-from surrogates.float32 import in_float32, require_floating, without_autocast
+from surrogates.float32 import in_float32, require_floating
 from surrogates.graft import graft
 from surrogates.op import READINGS, EmptyCell, Op, rewriting
 
 __all__ = [
     "READINGS", "EmptyCell", "Op", "Strategy", "detached", "flat", "graft", "in_float32", "passing", "passing_between",
-    "rewriting", "without_autocast",
+    "rewriting",
 ]  # fmt: skip
 
 
