@@ -128,7 +128,7 @@ def test_seconds_add_up_over_sessions(tmp_path):
         assert folder.resumed
         folder.write_status("FAILED", error="ValueError: no", at_step=3)
     status = read_status(tmp_path)
-    assert list(status) == ["status", "config_hash", "started", "ended", "seconds", "error", "at_step"]
+    assert list(status) == ["status", "config_hash", "started", "ended", "seconds", "error", "at_step", "sha256"]
     assert 100 <= status["seconds"] < 160
     assert status["started"] < status["ended"]
     with pytest.raises(RuntimeError, match="released"):

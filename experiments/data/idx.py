@@ -80,6 +80,8 @@ def _tensor(name: str, path: Path, shape: tuple[int, ...]) -> Tensor:
 
     try:
         with _unpack(path) as plain:
+            if not plain.stat().st_size:
+                raise EOFError("it has no content")
             tensor: Tensor = (read_label_file if len(shape) == 1 else read_image_file)(str(plain))
         found = f"shape {tuple(tensor.shape)}"
     except DAMAGE as error:
