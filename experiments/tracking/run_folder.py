@@ -79,7 +79,7 @@ class RunFolder(RunPaths):
         except OSError as error:
             folder._give_up()
             fault = f"cannot be used ({reason(error)})"
-            raise FolderError(f"{folder.path} {fault}; choose another hydra.run.dir") from error
+            raise FolderError(f"{error.filename or folder.path} {fault}; choose another hydra.run.dir") from error
         except BaseException:
             folder._give_up()
             raise

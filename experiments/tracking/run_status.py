@@ -10,6 +10,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from experiments.tracking.regular_file import hash_start, odd_kind
+from experiments.tracking.run_errors import reason
 from experiments.tracking.run_paths import STATUS, RunPaths
 from experiments.tracking.strict_json import DamagedFile, encode, read_json, write_json
 
@@ -31,12 +32,15 @@ def timestamp() -> str:
 def read_status(path: str | Path) -> dict[str, Any] | None:
     """The content of `status.json` in the folder `path`, None if there is none.
 
-    Raises DamagedFile if it is not the status of a run, or was changed since the run wrote it.
+    Raises DamagedFile if it cannot be read, is not the status of a run, or was changed since the run wrote it.
     """
     file = RunPaths(path).status
     if not os.path.lexists(file):
         return None
-    status = read_json(file)
+    try:
+        status = read_json(file)
+    except OSError as error:
+        raise DamagedFile(file, f"cannot be read ({reason(error)})") from error
     if not isinstance(status, dict) or status.get("status") not in STATUSES or "config_hash" not in status:
         raise DamagedFile(file, f"is not the status of a run; that has a status of {', '.join(STATUSES)}")
     seal = status.setdefault(SEAL, {})  # earlier versions wrote none
@@ -117,7 +121,7 @@ def find_cut_off(root: str | Path, config_hash: str) -> Path | None:
     for folder in run_folders(root):
         try:
             status = read_status(folder)
-        except ValueError:  # a foreign status.json
+        except DamagedFile:  # a foreign status.json
             continue
         if status is not None and status["config_hash"] == config_hash and is_cut_off(folder):
             found.append((str(status.get("started")), folder))
