@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from experiments.config.choices import config_hash
 
 ENVIRONMENT: dict[str, Any] = {
     "versions": {"python": "3.11.7", "torch": "2.14.1"},
@@ -60,9 +61,8 @@ def write_run(
     """Writes a run; returns its folder."""
     folder.mkdir(parents=True)
     made = config(component, strategy, seed, **settings)
-    content = yaml.safe_dump(made)
-    (folder / "config.yaml").write_text(content)
-    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    (folder / "config.yaml").write_text(yaml.safe_dump(made))
+    digest = config_hash(made)
     started = {"config_hash": digest, "started": f"2026-01-01T00:00:{seed % 60:02}", "seconds": seconds}
     write(folder / "status.json", {"status": status, **started, "error": error})
     write(folder / "env.json", {**ENVIRONMENT, **(environment or {})})

@@ -53,7 +53,7 @@ def flipped(content, place):
 
 DAMAGE = {
     "removed": (lambda path, content: path.unlink(), "cannot be read (No such file or directory)"),
-    "a folder": (lambda path, content: (path.unlink(), path.mkdir()), "cannot be read (Is a directory)"),
+    "a folder": (lambda path, content: (path.unlink(), path.mkdir()), "is a folder, not a regular file"),
     "emptied": (lambda path, content: path.write_bytes(b""), "ends before step 13"),
     "cut short": (lambda path, content: path.write_bytes(content[: len(content) // 2]), "ends before step 13"),
     "a line lost": (lambda path, content: path.write_bytes(content.partition(b"\n")[2]), "ends before step 13"),
@@ -82,7 +82,7 @@ def test_a_log_that_is_not_the_checkpoints_is_refused_and_goes_on_once_it_is_bac
         assert answer.code == 2
         said = " ".join(answer.err.split())
         assert said.startswith(f"error: {path} {words}")
-        assert "overwrite=true" in said
+        assert "hydra.run.dir" in said
         after = tree(cut_off)
         for name in ("status.json", "train.log"):
             del after[name]
@@ -101,20 +101,26 @@ def replaced_by_a_folder(path):
 
 
 def changed(**more):
-    return lambda path: path.write_text(json.dumps({**read(path), **more}))
+    """With other values; without checksums, as an earlier version wrote it."""
+    return lambda path: path.write_text(json.dumps({**read(path), "sha256": {}, **more}))
 
 
 # What happens to another file of a cut-off run, and what the same command says then.
 OTHERS = {
-    ".lock": (replaced_by_a_folder, 2, "cannot be made or locked (Is a directory)"),
+    ".lock": (replaced_by_a_folder, 2, ".lock is a folder, not a regular file"),
     "status.json": (lambda path: path.write_text("{"), 2, "status.json is not valid JSON"),
     "status.json without": (changed(seconds=None), 2, "status.json is damaged: it lacks when the run started"),
     "status.json odd": (changed(seconds="long"), 2, "status.json is damaged: it lacks when the run started"),
-    ".status.json.tmp": (replaced_by_a_folder, 2, "cannot be used (Is a directory)"),
-    "config.yaml": (replaced_by_a_folder, 1, "config.yaml cannot be written (Is a directory)"),
-    "env.json": (replaced_by_a_folder, 1, "env.json.tmp cannot be written (Is a directory)"),
-    "result.json": (replaced_by_a_folder, 1, "result.json.tmp cannot be written (Is a directory)"),
-    "train.log": (replaced_by_a_folder, 0, ""),
+    "status.json changed": (
+        lambda path: path.write_text(path.read_text().replace('"seconds": ', '"seconds": 1')),
+        2,
+        "status.json does not match its own checksum",
+    ),
+    ".status.json.tmp": (replaced_by_a_folder, 2, ".status.json.tmp is a folder, not a regular file"),
+    "config.yaml": (replaced_by_a_folder, 2, "config.yaml is a folder, not a regular file"),
+    "env.json": (replaced_by_a_folder, 2, "env.json is a folder, not a regular file"),
+    "result.json": (replaced_by_a_folder, 2, "result.json is a folder, not a regular file"),
+    "train.log": (replaced_by_a_folder, 2, "train.log is a folder, not a regular file"),
 }
 
 
@@ -192,14 +198,13 @@ def test_two_damaged_checkpoints_are_refused_and_one_put_back_is_gone_on_from(cu
 
 @pytest.mark.slow
 def test_a_checkpoint_that_has_become_a_folder(cut_off, whole):
-    """The one before is used; as nothing can take the folder's place, the run then stops in words."""
+    """Refused in words before work starts, since nothing could take the folder's place."""
     last = cut_off / "checkpoints" / "last.pt"
     last.unlink()
     last.mkdir()
     answer = command(*OWN, cwd=cut_off.parent)
-    assert answer.code == 1
-    assert "from step 12" in answer.out
-    assert "Is a directory" in " ".join(answer.err.split())
+    assert answer.code == 2
+    assert "last.pt is a folder, not a regular file" in " ".join(answer.err.split())
     last.rmdir()
     assert command(*OWN, cwd=cut_off.parent).code == 0
     assert (cut_off / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()

@@ -15,7 +15,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from experiments.tracking.checkpoint import CheckpointError, load, load_latest, save
+from experiments.tracking.checkpoint import CheckpointError, load, load_whole, save
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,6 +27,7 @@ def state(step, size=100):
     optimizer.step()
     return {
         "step": step,
+        "trainer": {},
         "model": model.state_dict(),
         "optimizer": optimizer.state_dict(),
         "torch_rng": torch.get_rng_state(),
@@ -130,23 +131,23 @@ def test_case_I04_a_file_that_is_not_whole_is_refused_by_name(tmp_path):
 
 def test_case_I04_the_one_before_is_used_and_the_bad_file_named(tmp_path, caplog):
     """The part of falling back."""
-    assert load_latest(tmp_path) is None
+    assert load_whole(tmp_path, "h") == []
     save(tmp_path / "last.pt", state(1))
     save(tmp_path / "last.pt", state(2))
-    assert load_latest(tmp_path)["step"] == 2
+    assert load_whole(tmp_path, "h")[0]["step"] == 2
     assert not caplog.records
     (tmp_path / "last.pt").write_bytes((tmp_path / "last.pt").read_bytes()[:1000])
-    assert load_latest(tmp_path)["step"] == 1
+    assert load_whole(tmp_path, "h")[0]["step"] == 1
     assert f"{tmp_path / 'last.pt'} is cut short" in caplog.text
     save(tmp_path / "last.pt", state(3))  # does not let the damaged file push out the good one
     assert load(tmp_path / "previous.pt")["step"] == 1
-    assert load_latest(tmp_path)["step"] == 3
+    assert load_whole(tmp_path, "h")[0]["step"] == 3
     (tmp_path / "last.pt").unlink()
-    assert load_latest(tmp_path)["step"] == 1
+    assert load_whole(tmp_path, "h")[0]["step"] == 1
     for name in ("last.pt", "previous.pt"):
         (tmp_path / name).write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"last\.pt is empty; .*previous\.pt is empty"):
-        load_latest(tmp_path)
+        load_whole(tmp_path, "h")
 
 
 def test_case_I04_a_save_that_fails_leaves_the_files_as_they_were(tmp_path, monkeypatch):
@@ -167,7 +168,7 @@ import sys, torch
 from pathlib import Path
 from experiments.tracking.checkpoint import save
 for step in range(10_000):
-    save(Path(sys.argv[1]) / "last.pt", {"step": step, "ballast": torch.full((2_000_000,), float(step))})
+    save(Path(sys.argv[1]) / "last.pt", {"step": step, "trainer": {}, "ballast": torch.full((2_000_000,), float(step))})
     print(step, flush=True)
 """
     command = [sys.executable, "-c", code, str(tmp_path)]
@@ -178,6 +179,6 @@ for step in range(10_000):
         time.sleep(0.05 + 0.037 * trial)
         process.kill()
         announced = [0, *map(int, process.communicate()[0].split())][-1]
-        loaded = load_latest(tmp_path)
+        loaded = load_whole(tmp_path, "h")[0]
         assert loaded["step"] in (announced, announced + 1)
         assert (loaded["ballast"] == loaded["step"]).all()

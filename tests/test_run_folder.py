@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -99,6 +100,29 @@ def test_overwriting_that_stops_halfway_leaves_a_cut_off_run(tmp_path, monkeypat
     assert read_status(tmp_path)["config_hash"] == "h"
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_link_where_a_run_writes_is_refused_and_its_target_untouched(tmp_path, overwrite):
+    """Also at temporary names, at the lock, and at the folders inside."""
+    target, places = tmp_path / "target", RunPaths(tmp_path / "run")
+    target.write_text("precious")
+    (tmp_path / "elsewhere").mkdir()
+    linked = [places.lock, places.status, places.status.with_name(".status.json.tmp"), *places.named()]
+    assert len(linked) == 27
+    for path in (*linked, places.checkpoints, places.hydra):
+        finish(tmp_path / "run", status="INTERRUPTED")
+        path.parent.mkdir(exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.symlink_to(target if path in linked else tmp_path / "elsewhere")
+        before = snapshot(tmp_path / "run")
+        with pytest.raises(FolderError, match=r"a link") as refusal:
+            RunFolder.claim(tmp_path / "run", "h", True, overwrite)
+        assert str(path) in str(refusal.value)
+        assert target.read_text() == "precious"
+        assert snapshot(tmp_path / "run") == before
+        assert list((tmp_path / "elsewhere").iterdir()) == []
+        shutil.rmtree(tmp_path / "run")
+
+
 def test_a_live_run_cannot_be_overwritten(tmp_path):
     with RunFolder.claim(tmp_path, "h", False, False), pytest.raises(FolderInUse, match=r"hydra\.run\.dir"):
         RunFolder.claim(tmp_path, "h", True, True)
@@ -128,7 +152,7 @@ def test_seconds_add_up_over_sessions(tmp_path):
         assert folder.resumed
         folder.write_status("FAILED", error="ValueError: no", at_step=3)
     status = read_status(tmp_path)
-    assert list(status) == ["status", "config_hash", "started", "ended", "seconds", "error", "at_step"]
+    assert list(status) == ["status", "config_hash", "started", "ended", "seconds", "error", "at_step", "sha256"]
     assert 100 <= status["seconds"] < 160
     assert status["started"] < status["ended"]
     with pytest.raises(RuntimeError, match="released"):

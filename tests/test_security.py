@@ -38,7 +38,7 @@ def test_a_checkpoint_that_would_execute_code_is_refused_even_with_a_right_check
     with pytest.raises(checkpoint.CheckpointError, match=r"last\.pt does not hold plain data alone"):
         checkpoint.load(path)
     with pytest.raises(checkpoint.CheckpointError, match=r"last\.pt does not hold plain data alone"):
-        checkpoint.load_latest(tmp_path)
+        checkpoint.load_whole(tmp_path, "h")
     assert not (tmp_path / "sprung").exists()
 
 

@@ -3,6 +3,7 @@
 import io
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from experiments.terminal.output import Lasting, lasting_output
 from experiments.tracking.event_file import EventFile
 from experiments.training import session
 from experiments.training.trainer import Trainer
+from run_contents import assert_same_run
 from runs import ROOT, SHORT, command, read, train, tree
 
 OWN = (*KINDS["noise"], *LONG)
@@ -75,6 +77,28 @@ def test_a_folder_renamed_in_mid_run_goes_on_under_its_new_name(tmp_path, monkey
     assert not (tmp_path / "a/run").exists()
     assert command(*OWN, "hydra.run.dir=a/other", cwd=tmp_path).code == 0
     assert_as_whole(tmp_path / "a/other", whole)
+
+
+def test_a_folder_that_takes_the_name_of_a_renamed_run_is_not_written_to(tmp_path, monkeypatch, whole):
+    """Neither its status nor its log nor its checkpoints."""
+    (tmp_path / "a").mkdir()
+    advance = Trainer.advance
+
+    def swapping(self):
+        values = advance(self)
+        if self.step == 14:
+            (tmp_path / "a/run").rename(tmp_path / "a/other")
+            shutil.copytree(whole, tmp_path / "a/run")
+        return values
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "advance", swapping)
+        answer = command(*OWN, "hydra.run.dir=a/run", cwd=tmp_path)
+    assert answer.code == 1
+    assert "another folder has taken its name" in " ".join(answer.err.split())
+    assert tree(tmp_path / "a/run") == tree(whole)
+    assert command(*OWN, "hydra.run.dir=a/other", cwd=tmp_path).code == 0
+    assert_same_run(tmp_path / "a/other", whole)
 
 
 PROGRAM = (sys.executable, str(ROOT / "train.py"), *SHORT, "hydra.run.dir=run")

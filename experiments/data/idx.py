@@ -78,15 +78,16 @@ def _part(name: str, paths: dict[str, Path], prefix: str) -> Images:
 def _tensor(name: str, path: Path, shape: tuple[int, ...]) -> Tensor:
     from torchvision.datasets.mnist import read_image_file, read_label_file
 
+    found = "an empty file"
     try:
         with _unpack(path) as plain:
-            tensor: Tensor = (read_label_file if len(shape) == 1 else read_image_file)(str(plain))
-        found = f"shape {tuple(tensor.shape)}"
+            if plain.stat().st_size:
+                tensor: Tensor = (read_label_file if len(shape) == 1 else read_image_file)(str(plain))
+                if tensor.shape == shape:
+                    return tensor
+                found = f"shape {tuple(tensor.shape)}"
     except DAMAGE as error:
         found = f"an unreadable file ({type(error).__name__}: {error})"
-    else:
-        if tensor.shape == shape:
-            return tensor
     raise DataError(
         f"data set {name}: {path.name} in {path.parent} should hold shape {shape}, found {found}. "
         "Set data.download=true to fetch it anew, or replace the file by hand."

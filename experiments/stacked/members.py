@@ -61,7 +61,7 @@ def claim_members(requests: Sequence[Request | None], endings: dict[int, Ending]
     def seat(built: Built) -> Member | None:
         try:
             folder = held.enter_context(claim(built.request, built.choices))
-            states = checkpoint.load_whole(folder.checkpoints) if folder.resumed else []
+            states = checkpoint.load_whole(folder.checkpoints, folder.config_hash) if folder.resumed else []
         except Exception as error:
             endings[built.number] = error
             return None

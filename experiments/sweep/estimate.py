@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from experiments.sweep.plan import Job
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE, read_status, run_folders
+from experiments.tracking.strict_yaml import read_yaml
 
 MOST_READ = 200  # finished runs
 
@@ -36,7 +35,7 @@ def _seconds_per_step(runs: Path) -> dict[tuple[str, ...], list[float]]:
             status = read_status(folder)
             if status is None or status["status"] != DONE:
                 continue
-            plain: Any = OmegaConf.to_container(OmegaConf.load(RunPaths(folder).config))
+            plain = read_yaml(RunPaths(folder).config)
             kinds.setdefault(_kind(plain), []).append(float(status["seconds"]) / plain["max_steps"])
         except Exception:  # another program's folder, or a run that is being written
             continue

@@ -11,8 +11,10 @@ from typing import Any
 
 from experiments.sweep.plan import Job
 from experiments.sweep.preview import duration
+from experiments.tracking.regular_file import regular
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE, FAILED, RUNNING, read_status
+from experiments.tracking.strict_json import read_json
 
 TAIL = 8192  # bytes of a metrics file that hold its last line
 
@@ -78,7 +80,7 @@ def news_line(job: Job, status: dict[str, Any], name: str) -> str:
 
     if status["status"] == DONE:
         try:
-            return f"{name}: {closing_line(json.loads(RunPaths(job.folder).result.read_text()))}"
+            return f"{name}: {closing_line(read_json(RunPaths(job.folder).result))}"
         except (OSError, ValueError, KeyError):
             return f"{name}: DONE"
     return f"{name}: {status['status']}"
@@ -101,7 +103,7 @@ def _status(job: Job) -> dict[str, Any] | None:
 
 def _share(job: Job) -> float:
     try:
-        with open(RunPaths(job.folder).metrics, "rb") as file:
+        with open(RunPaths(job.folder).metrics, "rb", opener=regular) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
             last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
         return min(1.0, float(json.loads(last)["step"]) / float(job.plain["max_steps"]))

@@ -7,6 +7,8 @@ from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO
 
+from experiments.tracking.regular_file import regular
+
 
 def temporary(path: Path) -> Path:
     """Where the next content of `path` is written first: the same folder, so that the last step is a rename."""
@@ -21,7 +23,7 @@ def replacing(path: Path, keep_as: Path | None = None) -> Iterator[BinaryIO]:
     """
     scratch = temporary(path)
     try:
-        with open(scratch, "wb") as file:
+        with open(scratch, "wb", opener=regular) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

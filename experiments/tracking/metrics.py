@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.tracking.atomic_file import write_all
+from experiments.tracking.regular_file import hash_start, read_lines, regular
 from experiments.tracking.run_errors import LogChanged, reason
 from experiments.tracking.strict_json import encode, number
 
@@ -29,9 +30,10 @@ class MetricsLog:
     def __init__(self, path: Path, resume_at: int | None = None, mark: Mapping[str, Any] | None = None) -> None:
         self.skipped: Counter[str] = Counter()
         self._last_step = -1 if resume_at is None else resume_at
-        kept = b"" if resume_at is None else _lines_to_keep(path, resume_at, mark)
-        self._size, self._digest = len(kept), hashlib.sha256(kept)
-        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by `close`)
+        kept = (0, hashlib.sha256()) if resume_at is None else _lines_to_keep(path, resume_at, mark)
+        self._size: int = kept[0]
+        self._digest: Any = kept[1]
+        self._file = open(path, "ab", buffering=0, opener=regular)  # noqa: SIM115 (closed by `close`)
         self._file.truncate(self._size)
 
     def write(self, step: int, values: Mapping[str, Any]) -> None:
@@ -96,12 +98,11 @@ def last_values(records: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def _records(path: Path) -> Iterator[tuple[dict[str, float], int]]:
     """Each record with the size of the file up to its end, in bytes."""
     size = 0
-    with open(path, "rb") as file:
-        for index, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):  # the writer died inside this line
-                return
-            size += len(line)
-            yield _record(line, f"{path}, line {index}"), size
+    for index, line in enumerate(read_lines(path), start=1):
+        if not line.endswith(b"\n"):  # the writer died inside this line
+            return
+        size += len(line)
+        yield _record(line, f"{path}, line {index}"), size
 
 
 def _record(line: bytes, where: str) -> dict[str, float]:
@@ -109,25 +110,24 @@ def _record(line: bytes, where: str) -> dict[str, float]:
         parsed = json.loads(line)
         values = {tag: float(value) for tag, value in parsed.items() if tag != "step"}
         return {"step": int(parsed["step"]), **values}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{where} is damaged ({error!r}); a line is an object with a step and numbers") from error
 
 
-def _lines_to_keep(path: Path, resume_at: int, mark: Mapping[str, Any] | None) -> bytes:
-    """The lines up to a step, as they were at that step; old checkpoints have no mark to compare."""
+def _lines_to_keep(path: Path, resume_at: int, mark: Mapping[str, Any] | None) -> tuple[int, Any]:
+    """Size and hash of the lines up to a step, as they were at that step; old checkpoints have no mark to compare."""
     try:
         size = _size_up_to(path, resume_at) if mark is None else mark["bytes"]
-        with open(path, "rb") as file:
-            kept = file.read(size)
+        kept, digest = hash_start(path, size)
     except OSError as error:
         raise LogChanged(path, f"cannot be read ({reason(error)})") from error
     except ValueError as error:
         raise LogChanged(path, str(error).removeprefix(str(path)).lstrip(", ")) from error
-    if len(kept) < size:
+    if kept < size:
         raise LogChanged(path, f"ends before step {resume_at}, up to which the checkpoint goes")
-    if mark is not None and hashlib.sha256(kept).hexdigest() != mark["sha256"]:
+    if mark is not None and digest.hexdigest() != mark["sha256"]:
         raise LogChanged(path, f"was changed or damaged since step {resume_at}, up to which the checkpoint goes")
-    return kept
+    return kept, digest
 
 
 def _size_up_to(path: Path, step: int) -> int:

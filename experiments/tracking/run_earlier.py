@@ -1,17 +1,19 @@
 """The earlier content of a folder that was just locked: nothing, a run, or foreign files."""
 
+import os
 from collections.abc import Collection, Mapping
-from importlib import import_module
 from typing import Any
 
 from experiments.tracking.atomic_file import temporary
 from experiments.tracking.flat_config import differences
+from experiments.tracking.regular_file import odd_kind
 from experiments.tracking.run_errors import ConfigDiffers, FolderError, RunCutOff, RunOver
 from experiments.tracking.run_paths import RunPaths
-from experiments.tracking.run_status import FAILED, INTERRUPTED, RUNNING, last_line, read_status
-from experiments.tracking.strict_json import write_json
+from experiments.tracking.run_status import FAILED, INTERRUPTED, RUNNING, last_line, read_status, write_status
+from experiments.tracking.strict_yaml import read_yaml
 
 _ELSE = "overwrite=true replaces it, another hydra.run.dir leaves it alone"
+_MOVE = "move it away, or choose another hydra.run.dir"
 
 
 def earlier_run(run: RunPaths) -> dict[str, Any] | None:
@@ -31,6 +33,16 @@ def earlier_run(run: RunPaths) -> dict[str, Any] | None:
     return status
 
 
+def refuse_odd_files(run: RunPaths) -> None:
+    """Raises FolderError, naming it, for a link, FIFO, folder or device where this program writes a file."""
+    for path in (run.lock, run.status, temporary(run.status), *run.named()):
+        if kind := odd_kind(path):
+            raise FolderError(f"{path} is {kind}, not a regular file, so no run can write it; {_MOVE}")
+    for path in (run.checkpoints, run.hydra):
+        if os.path.lexists(path) and odd_kind(path) != "a folder":
+            raise FolderError(f"{path} is {odd_kind(path) or 'a file'}, where a run has a folder; {_MOVE}")
+
+
 def refuse_other_config(
     run: RunPaths, earlier: Mapping[str, Any], config_hash: str, config: Mapping[str, Any] | None, skip: Collection[str]
 ) -> None:
@@ -38,10 +50,13 @@ def refuse_other_config(
     if earlier["config_hash"] == config_hash:
         return
     try:
-        old = import_module("yaml").safe_load(run.config.read_text())  # imported by name, as it has no type hints
+        old = read_yaml(run.config)
         changes = differences(old, config, skip) if config is not None else []
     except Exception as error:  # any fault of the file: the refusal matters more
         changes = [f"which keys is not known, {run.config.name} cannot be read ({type(error).__name__})"]
+    if config is not None and not changes:
+        fault = f"its hash is {earlier['config_hash']}, that of {run.config.name} {config_hash}"
+        raise ConfigDiffers(f"{run.status} belongs to another run: {fault}; put the right one back, {_ELSE}")
     named = "; ".join(changes) or f"hash {earlier['config_hash']}, not {config_hash}"
     raise ConfigDiffers(f"{run.path} holds a run of another configuration ({named}); {_ELSE}")
 
@@ -59,7 +74,7 @@ def refuse_unless_resumable(run: RunPaths, earlier: Mapping[str, Any], resume: b
 
 def remove_run(run: RunPaths, earlier: Mapping[str, Any]) -> None:
     """Removes the files of a run and nothing else; until that is done the run counts as interrupted."""
-    write_json(run.status, {**earlier, "status": INTERRUPTED, "error": "was being overwritten"})
+    write_status(run.status, {**earlier, "status": INTERRUPTED, "error": "was being overwritten"}, {})
     for file in run.written():
         file.unlink()
     for folder in (run.checkpoints, run.hydra):

@@ -1,5 +1,7 @@
 """A run folder, claimed by one process at a time, before anything in it is read or written."""
 
+import errno
+import os
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -8,12 +10,19 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from experiments.tracking.run_earlier import earlier_run, refuse_other_config, refuse_unless_resumable, remove_run
+from experiments.tracking.regular_file import odd_kind, regular
+from experiments.tracking.run_earlier import (
+    earlier_run,
+    refuse_odd_files,
+    refuse_other_config,
+    refuse_unless_resumable,
+    remove_run,
+)
 from experiments.tracking.run_errors import FolderError as FolderError
 from experiments.tracking.run_errors import FolderInUse as FolderInUse
 from experiments.tracking.run_errors import reason, refuse_other_encoding
 from experiments.tracking.run_paths import RunPaths
-from experiments.tracking.run_status import FAILED, RUNNING, STATUSES, timestamp
+from experiments.tracking.run_status import FAILED, RUNNING, SEAL, STATUSES, make_seal, timestamp, write_status
 from experiments.tracking.run_status import find_cut_off as find_cut_off
 from experiments.tracking.strict_json import write_json as write_json
 
@@ -31,6 +40,7 @@ class RunFolder(RunPaths):
         self.config_hash = config_hash
         self.resumed = self.quiet = False
         self._started, self._earlier_seconds, self._clock = timestamp(), 0.0, time.monotonic()
+        self._seal: dict[str, Any] = {}
         self._lock = FileLock(self.lock, thread_local=False)
 
     @classmethod
@@ -54,6 +64,7 @@ class RunFolder(RunPaths):
         folder._take_lock()
         try:
             earlier = earlier_run(folder)
+            refuse_odd_files(folder)
             if earlier is not None and overwrite:
                 remove_run(folder, earlier)
             elif earlier is not None:
@@ -68,7 +79,7 @@ class RunFolder(RunPaths):
         except OSError as error:
             folder._give_up()
             fault = f"cannot be used ({reason(error)})"
-            raise FolderError(f"{folder.path} {fault}; choose another hydra.run.dir") from error
+            raise FolderError(f"{error.filename or folder.path} {fault}; choose another hydra.run.dir") from error
         except BaseException:
             folder._give_up()
             raise
@@ -91,12 +102,28 @@ class RunFolder(RunPaths):
             "seconds": round(self._earlier_seconds + time.monotonic() - self._clock, 3),
             "error": error,
         }
-        write_json(self.status, {**record, **more})
+        self.refuse_if_moved()
+        write_status(self.status, {**record, **more}, {} if status == RUNNING else self._seal)
+
+    def seal(self, files: bool) -> None:
+        """Takes the checksums for the next status of a run that is over: those of its `files` as they are, or none."""
+        self._seal = make_seal(self) if files else {}
+
+    def refuse_if_moved(self) -> None:
+        """Raises OSError if the folder is gone, or another has its name: the lock is no longer the one held."""
+        try:
+            there = os.stat(self.lock)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
+        if not os.path.samestat(there, self._held):
+            raise OSError(errno.ESTALE, "another folder has taken its name", str(self.path))
 
     def say(self, text: str, echo: bool = True) -> None:
         """Adds lines to `train.log`, if there is room, and, with `echo`, prints them unless the run is `quiet`."""
-        with suppress(OSError), open(self.log, "a", encoding="utf-8") as file:
-            print(text, file=file)
+        with suppress(OSError):
+            self.refuse_if_moved()
+            with open(self.log, "a", encoding="utf-8", opener=regular) as file:
+                print(text, file=file)
         if echo and not self.quiet:
             print(text, flush=True)
 
@@ -114,8 +141,11 @@ class RunFolder(RunPaths):
         refuse_other_encoding(self.path)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._lock_is_new = not self.lock.exists()
+            self._lock_is_new = not os.path.lexists(self.lock)
+            if kind := odd_kind(self.lock):
+                raise FolderError(f"{self.lock} is {kind}, not a regular file; choose another hydra.run.dir")
             self._lock.acquire(timeout=_GRACE, poll_interval=_GRACE / 5)
+            self._held = os.stat(self.lock)
         except Timeout as error:
             raise FolderInUse(f"{self.path} is in use by a live run; wait, or choose another hydra.run.dir") from error
         except OSError as error:
@@ -128,7 +158,7 @@ class RunFolder(RunPaths):
         self.release()
 
     def _go_on(self, earlier: Mapping[str, Any]) -> None:
-        self.resumed = True
+        self.resumed, self._seal = True, earlier[SEAL]
         try:
             self._started, self._earlier_seconds = str(earlier["started"]), float(earlier["seconds"])
         except (KeyError, TypeError, ValueError) as error:

@@ -29,12 +29,16 @@ class RunPaths:
 
     def written(self) -> Iterator[Path]:
         """The files there that this program writes, except status and lock; the checkpoints come first."""
-        yield from _present(self.checkpoints / name for name in (LAST, PREVIOUS, BEST))
-        yield from _present([self.metrics, self.diagnostics, self.result, self.env, self.config, self.log])
-        yield from _present(self.hydra / name for name in ("config.yaml", "overrides.yaml", "hydra.yaml"))
+        yield from (file for file in self.named() if file.is_file() or file.is_symlink())
         yield from sorted(self.path.glob("events.out.tfevents.*"))
 
+    def named(self) -> Iterator[Path]:
+        """Wherever this program writes files of a fixed name, and their temporary ones, except status and lock."""
+        yield from _with_temporary(self.checkpoints / name for name in (LAST, PREVIOUS, BEST))
+        yield from _with_temporary([self.metrics, self.diagnostics, self.result, self.env, self.config, self.log])
+        yield from _with_temporary(self.hydra / name for name in ("config.yaml", "overrides.yaml", "hydra.yaml"))
 
-def _present(paths: Iterable[Path]) -> Iterator[Path]:
+
+def _with_temporary(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
-        yield from (file for file in (path, temporary(path)) if file.is_file() or file.is_symlink())
+        yield from (path, temporary(path))

@@ -1,5 +1,6 @@
 """`status.json` and the lock: together they say whether a run is alive, over, or was interrupted."""
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
@@ -8,8 +9,10 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from experiments.tracking.regular_file import hash_start, odd_kind
+from experiments.tracking.run_errors import reason
 from experiments.tracking.run_paths import STATUS, RunPaths
-from experiments.tracking.strict_json import DamagedFile, read_json
+from experiments.tracking.strict_json import DamagedFile, encode, read_json, write_json
 
 RUNNING, DONE, FAILED, INTERRUPTED, NOT_APPLICABLE = STATUSES = (
     "RUNNING",
@@ -18,6 +21,7 @@ RUNNING, DONE, FAILED, INTERRUPTED, NOT_APPLICABLE = STATUSES = (
     "INTERRUPTED",
     "NOT_APPLICABLE",
 )
+SEAL = "sha256"  # key of the checksums of the status itself and of the files that the run left behind
 
 
 def timestamp() -> str:
@@ -28,15 +32,49 @@ def timestamp() -> str:
 def read_status(path: str | Path) -> dict[str, Any] | None:
     """The content of `status.json` in the folder `path`, None if there is none.
 
-    Raises DamagedFile if it is not the status of a run.
+    Raises DamagedFile if it cannot be read, is not the status of a run, or was changed since the run wrote it.
     """
     file = RunPaths(path).status
-    if not file.exists():
+    if not os.path.lexists(file):
         return None
-    status = read_json(file)
+    try:
+        status = read_json(file)
+    except OSError as error:
+        raise DamagedFile(file, f"cannot be read ({reason(error)})") from error
     if not isinstance(status, dict) or status.get("status") not in STATUSES or "config_hash" not in status:
         raise DamagedFile(file, f"is not the status of a run; that has a status of {', '.join(STATUSES)}")
+    seal = status.setdefault(SEAL, {})  # earlier versions wrote none
+    if not isinstance(seal, dict) or seal.pop(STATUS, None) not in (None, _digest(status)):
+        raise DamagedFile(file, "does not match its own checksum: it was changed or damaged")
     return status
+
+
+def write_status(path: Path, status: Mapping[str, Any], seal: Mapping[str, Any]) -> None:
+    """Writes `status.json` with the checksums of other files, and its own."""
+    sealed = {**status, SEAL: dict(seal)}
+    write_json(path, {**sealed, SEAL: {**seal, STATUS: _digest(sealed)}})
+
+
+def make_seal(run: RunPaths) -> dict[str, Any]:
+    """Size and checksum by name of the files that readers of a run use; checkpoints have their own inside."""
+    files = (run.config, run.env, run.metrics, run.diagnostics, run.result)
+    hashed = {file.name: hash_start(file) for file in files if file.is_file()}
+    return {name: {"bytes": size, SEAL: digest.hexdigest()} for name, (size, digest) in hashed.items()}
+
+
+def check_sealed(status: Mapping[str, Any], file: Path) -> None:
+    """Raises DamagedFile if a file is not as the run left it, and OSError if it cannot be read."""
+    left = status[SEAL].get(file.name)
+    if left is None:  # the run was killed, or is of an earlier version
+        return
+    size, digest = hash_start(file, left["bytes"] + 1)
+    if (size, digest.hexdigest()) != (left["bytes"], left[SEAL]):
+        fault = f"does not match its checksum in {STATUS}: it was changed or damaged, or belongs to another run"
+        raise DamagedFile(file, fault)
+
+
+def _digest(status: Mapping[str, Any]) -> str:
+    return hashlib.sha256(encode(status).encode()).hexdigest()
 
 
 def last_line(status: Mapping[str, Any]) -> str:
@@ -47,8 +85,10 @@ def last_line(status: Mapping[str, Any]) -> str:
 def is_alive(path: str | Path) -> bool:
     """Whether a process holds the lock of the run folder `path`."""
     lock = RunPaths(path).lock
-    if not lock.exists():
+    if not os.path.lexists(lock):
         return False
+    if odd_kind(lock):  # it cannot be locked
+        return True
     probe = FileLock(lock, timeout=0)
     try:
         probe.acquire()
@@ -81,7 +121,7 @@ def find_cut_off(root: str | Path, config_hash: str) -> Path | None:
     for folder in run_folders(root):
         try:
             status = read_status(folder)
-        except ValueError:  # a foreign status.json
+        except DamagedFile:  # a foreign status.json
             continue
         if status is not None and status["config_hash"] == config_hash and is_cut_off(folder):
             found.append((str(status.get("started")), folder))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.tracking.atomic_file import replacing
+from experiments.tracking.regular_file import read_bytes
 
 
 class DamagedFile(ValueError):
@@ -46,12 +47,21 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any:
     """The content of a file; numbers that are not finite stay strings, which `number` converts.
 
-    Raises DamagedFile if it is not JSON, and OSError if it cannot be read.
+    Raises DamagedFile if it is not JSON or gives a key twice, and OSError if it cannot be read.
     """
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(read_bytes(path), object_pairs_hook=_unique)
+    except RecursionError:
+        raise DamagedFile(path, "is not valid JSON: it is nested too deeply") from None
     except ValueError as error:
         raise DamagedFile(path, f"is not valid JSON: {error}") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found
 
 
 def _plain(value: Any, where: str) -> Any:

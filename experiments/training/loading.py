@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -10,9 +11,13 @@ from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from experiments.config.choices import Choices, ConfigError, choose
+from experiments.config.recorded import read_config
 from experiments.tracking import checkpoint
 from experiments.tracking.checkpoint import CheckpointError
+from experiments.tracking.run_errors import reason
 from experiments.tracking.run_paths import RunPaths
+from experiments.tracking.run_status import read_status
+from experiments.tracking.strict_json import DamagedFile
 from experiments.training.build import build_model
 
 
@@ -26,13 +31,13 @@ def load(run: str | Path, which: Literal["best", "last"] = "best", device: str =
     if which not in ("best", "last"):
         raise ValueError(f"which must be 'best' or 'last', got {which!r}")
     paths = RunPaths(run)
-    choices = choices_of(paths)
+    choices, digest = _choices_and_hash(paths)
     with torch.random.fork_rng(devices=[]):
         model = build_model(choices)
     if which == "best":
-        state = checkpoint.load(paths.best_checkpoint, device)["model"]
+        state = checkpoint.load_own(paths.best_checkpoint, digest, device)["model"]
     else:
-        state = checkpoint.load(paths.last_checkpoint, device)["trainer"]["model"]
+        state = checkpoint.load_own(paths.last_checkpoint, digest, device)["trainer"]["model"]
     try:
         model.load_state_dict(state)
     except RuntimeError as error:
@@ -43,15 +48,22 @@ def load(run: str | Path, which: Literal["best", "last"] = "best", device: str =
 
 def choices_of(run: RunPaths) -> Choices:
     """The choices of the run's configuration, on the CPU; unused knobs get their defaults."""
-    if not run.config.exists():
+    return _choices_and_hash(run)[0]
+
+
+def _choices_and_hash(run: RunPaths) -> tuple[Choices, str]:
+    if not os.path.lexists(run.config):
         raise FileNotFoundError(f"{run.path} holds no run: there is no {run.config.name}")
     try:
-        config = OmegaConf.load(run.config)
-    except Exception as error:  # YAML errors, or unreadable bytes
-        raise ConfigError(f"{run.config} cannot be read: {str(error).splitlines()[0]}") from None
-    if not (isinstance(config, DictConfig) and isinstance(config.get("strategy"), DictConfig)):
+        plain, digest = read_config(run, read_status(run.path))
+    except DamagedFile as error:
+        raise ConfigError(str(error)) from None
+    except OSError as error:
+        raise ConfigError(f"{error.filename} cannot be read ({reason(error)})") from None
+    config = OmegaConf.create(plain)
+    if not isinstance(config.get("strategy"), DictConfig):
         raise ConfigError(f"{run.config} is not the configuration of a run")
     for key in [key for key, value in config.strategy.items() if value is None]:
         del config.strategy[key]
     config.device, config.engine = "cpu", "auto"  # an earlier version had an engine that is gone
-    return choose(config)
+    return choose(config), digest

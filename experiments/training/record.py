@@ -66,6 +66,7 @@ class Record:
         """Puts the logs on the disk, then the checkpoint from which they continue."""
         for log in self._logs():
             log.sync()
+        self.folder.refuse_if_moved()
         own = {"config_hash": self.folder.config_hash, "log": self.log.mark()}
         if self.findings is not None:
             own["findings"] = self.findings.mark()
@@ -85,7 +86,9 @@ class Record:
         facts: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Saves the best model and writes `result.json`, at its end the `facts` of model and data."""
-        checkpoint.save(self.folder.best_checkpoint, {"model": dict(model), "step": best["step"]})
+        self.folder.refuse_if_moved()
+        own = {"config_hash": self.folder.config_hash}
+        checkpoint.save(self.folder.best_checkpoint, {**own, "model": dict(model), "step": best["step"]})
         result = {
             "metrics": last_values(read_metrics(self.folder.metrics)),
             "best": dict(best),
@@ -106,6 +109,7 @@ class Record:
         self.curves.close(success)
         for log in self._logs():
             log.close()
+        self.folder.seal(files=True)
 
     def _logs(self) -> list[MetricsLog]:
         return [self.log] if self.findings is None else [self.log, self.findings]

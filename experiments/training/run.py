@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import OmegaConf
 
 from experiments.config.choices import NOT_HASHED, Choices, choose, config_hash
 from experiments.data import load as load_data
@@ -17,6 +16,7 @@ from experiments.tracking.environment import environment
 from experiments.tracking.run_errors import RunOver
 from experiments.tracking.run_folder import RunFolder
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
+from experiments.tracking.strict_yaml import write_yaml
 from experiments.training.build import build_model, drop_unused_knobs, floating, prepare
 from experiments.training.request import Outcome as Outcome
 from experiments.training.request import Request as Request
@@ -59,7 +59,8 @@ def _train(request: Request, folder: RunFolder, choices: Choices, trainer: Train
 
     try:
         environ = environment(request.argv, settings.threads, settings.device, hashes)
-        state = checkpoint.load_latest(folder.checkpoints) if folder.resumed else None
+        states = checkpoint.load_whole(folder.checkpoints, folder.config_hash) if folder.resumed else []
+        state = states[0] if states else None
         record = open_record(request, folder, choices, environ, state)
         session = Session(trainer, {0: record}, fail)
         if state is None:
@@ -86,5 +87,5 @@ def record_missing(folder: Path, plain: dict[str, Any], reason: str) -> None:
             raise
         return
     with claimed:
-        OmegaConf.save(plain, claimed.config)
+        write_yaml(claimed.config, plain)
         claimed.write_status(NOT_APPLICABLE, reason)

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from experiments.config.choices import NOT_HASHED, Choices, config_hash
 from experiments.config.keys import hyperparameters, option_name
 from experiments.config.settings import GROUPS
@@ -20,6 +18,7 @@ from experiments.tracking.run_errors import FolderError, LogChanged, is_storage,
 from experiments.tracking.run_folder import RunFolder, find_cut_off
 from experiments.tracking.run_status import FAILED, INTERRUPTED, is_cut_off
 from experiments.tracking.strict_json import write_json
+from experiments.tracking.strict_yaml import write_yaml
 from experiments.tracking.tensorboard import CurveWriter
 from experiments.training.interruption import Pruned, interrupt_behind
 from experiments.training.record import Record
@@ -57,11 +56,12 @@ def open_record(
     plain = choices.plain
     step = None if state is None else int(state["trainer"]["step"])
     log = MetricsLog(folder.metrics, step, state and state.get("log"))
+    folder.seal(files=False)
     write_json(folder.env, environ)
-    OmegaConf.save(plain, folder.config)
+    write_yaml(folder.config, plain)
     for name, content in request.hydra_files.items():
         folder.hydra.mkdir(exist_ok=True)
-        OmegaConf.save(content, folder.hydra / name)
+        write_yaml(folder.hydra / name, content)
     first = None if step is None else step + 1
     group = config_hash(plain, (*NOT_HASHED, "seed"))
     curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))

@@ -12,7 +12,11 @@ import numpy as np
 
 from experiments.compare.reading.run_record import RunRecord
 from experiments.terminal.console import short_path
+from experiments.tracking.regular_file import read_lines
+from experiments.tracking.run_errors import reason
 from experiments.tracking.run_paths import RunPaths
+from experiments.tracking.run_status import SEAL, check_sealed, read_status
+from experiments.tracking.strict_json import DamagedFile
 
 MOST_STEPS = 10**7  # a larger number is damaged
 
@@ -36,8 +40,7 @@ class RunCurves:
 def read_curves(run: RunRecord) -> RunCurves:
     """The curves of a run; damaged lines, steps out of order and missing steps are reported, never raised."""
     found = RunCurves()
-    path = RunPaths(run.path).metrics
-    rows = dict(_rows(path, found.problems))
+    rows = _checked_rows(RunPaths(run.path), found.problems)
     collected: dict[str, tuple[list[int], list[float]]] = {}
     for step in sorted(rows):
         for tag, value in rows[step].items():
@@ -52,17 +55,25 @@ def read_curves(run: RunRecord) -> RunCurves:
     return found
 
 
+def _checked_rows(paths: RunPaths, problems: list[str]) -> dict[int, dict[str, float]]:
+    """The values by step and tag; none if the log cannot be read, or is not as the run left it."""
+    try:
+        check_sealed(read_status(paths.path) or {SEAL: {}}, paths.metrics)
+        return dict(_rows(paths.metrics, problems))
+    except DamagedFile as error:
+        problems.append(f"{error.path.name} {error.fault}; its curves are left out")
+    except OSError as error:
+        problems.append(f"{paths.metrics.name} cannot be read ({reason(error)})")
+    return {}
+
+
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, float]]]:
     """Step and values by tag of each line; of a repeated step the last line counts."""
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        problems.append(f"{path.name} cannot be read ({error.strerror})")
-        return
-    if lines.pop():
-        problems.append(f"the last line of {path.name} is half written and left out")
     last = -1
-    for index, line in enumerate(lines, start=1):
+    for index, line in enumerate(read_lines(path), start=1):
+        if not line.endswith(b"\n"):
+            problems.append(f"the last line of {path.name} is half written and left out")
+            return
         try:
             row = json.loads(line)
             step = _step(row.pop("step"))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from experiments.tracking.flat_config import flatten
 from experiments.tracking.run_errors import reason
 from experiments.tracking.run_paths import RunPaths
-from experiments.tracking.run_status import DONE
+from experiments.tracking.run_status import DONE, check_sealed
 from experiments.tracking.strict_json import DamagedFile, read_json
 
 
@@ -27,7 +25,7 @@ def as_unreadable(file: Path) -> Iterator[None]:
     try:
         yield
     except DamagedFile as error:
-        raise Unreadable(f"{file.name} {error.fault}") from None
+        raise Unreadable(f"{error.path.name} {error.fault}") from None
     except OSError as error:
         raise Unreadable(f"{file.name} cannot be read ({reason(error)})") from None
     except KeyError as error:
@@ -36,35 +34,27 @@ def as_unreadable(file: Path) -> Iterator[None]:
         raise Unreadable(f"{file.name} is damaged, or of another version: {str(error).partition(chr(10))[0]}") from None
 
 
-def read_config(paths: RunPaths) -> dict[str, Any]:
-    """The configuration of a run, nested."""
-    if not paths.config.exists():
-        raise Unreadable(f"no {paths.config.name}")
-    yaml: Any = import_module("yaml")  # by name, as it has no type hints
-    try:
-        content = yaml.load(paths.config.read_text(encoding="utf-8"), Loader=_loader())
-    except yaml.YAMLError as error:
-        raise Unreadable(f"{paths.config.name} is not YAML: {str(error).splitlines()[0]}") from None
-    if not isinstance(content, dict):
-        raise Unreadable(f"{paths.config.name} is not the configuration of a run")
-    return content
-
-
-def read_result(paths: RunPaths, status: str) -> dict[str, Any]:
+def read_result(paths: RunPaths, status: Mapping[str, Any]) -> dict[str, Any]:
     """The result of a finished run, empty for any other."""
-    if status != DONE:
+    if status["status"] != DONE:
         return {}
-    if not paths.result.exists():
+    if not os.path.lexists(paths.result):
         raise Unreadable(f"{paths.status.name} says DONE, but there is no {paths.result.name}")
     result = read_json(paths.result)
     if not isinstance(result, dict) or not isinstance(result.get("metrics"), dict):
         raise Unreadable(f"{paths.result.name} is not the result of a run")
+    own = status["config_hash"]
+    if result.get("config_hash", own) != own:
+        other = result["config_hash"]
+        raise Unreadable(f"{paths.result.name} belongs to another run: its hash is {other}, this run's is {own}")
+    check_sealed(status, paths.result)
     return result
 
 
-def read_environment(paths: RunPaths) -> dict[str, Any]:
-    """All of `env.json` but the command line, flat; empty if there is no such file."""
-    if not paths.env.exists():
+def read_environment(paths: RunPaths, status: Mapping[str, Any]) -> dict[str, Any]:
+    """All of `env.json` but the command line, flat; empty if there is no such file, and never was."""
+    check_sealed(status, paths.env)
+    if not os.path.lexists(paths.env):
         return {}
     content = read_json(paths.env)
     if not isinstance(content, dict):
@@ -75,17 +65,3 @@ def read_environment(paths: RunPaths) -> dict[str, Any]:
 def comparable(value: Any) -> Any:
     """A configured value that can be compared and hashed."""
     return str(value) if isinstance(value, (list, tuple, dict)) else value
-
-
-@cache
-def _loader() -> Any:
-    """PyYAML's safe loader, in C if there is one; 1e-05 is a number as in YAML 1.2, while PyYAML reads it as text."""
-    yaml: Any = import_module("yaml")
-
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        pass
-
-    Loader.add_implicit_resolver(
-        "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+"), list("-+0123456789")
-    )
-    return Loader

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,10 @@ from experiments.compare.reading.run_files import (
     Unreadable,
     as_unreadable,
     comparable,
-    read_config,
     read_environment,
     read_result,
 )
+from experiments.config.recorded import read_config
 from experiments.config.settings import GROUPS
 from experiments.tracking.flat_config import flatten
 from experiments.tracking.run_paths import RunPaths
@@ -87,7 +88,9 @@ def read_run(folder: str | Path) -> RunRecord:
         if status is None:
             raise Unreadable(f"no {paths.status.name}")
     with as_unreadable(paths.config):
-        nested = read_config(paths)
+        if not os.path.lexists(paths.config):
+            raise Unreadable(f"no {paths.config.name}")
+        nested, _ = read_config(paths, status)
         targets = {group: str(nested[group]["_target_"]) for group in GROUPS}
         options = {group: target.split(".")[-2] for group, target in targets.items()}
         flat = {
@@ -99,12 +102,12 @@ def read_run(folder: str | Path) -> RunRecord:
         if not isinstance(seed, int):
             raise Unreadable(f"{paths.config.name} has seed {seed!r}, not a whole number")
     with as_unreadable(paths.result):
-        result = read_result(paths, str(status["status"]))
+        result = read_result(paths, status)
         last = _numbers(result.get("metrics", {}))
         never_trained = (*map(str, result.get("never_trained", ())), *map(str, result.get("zero_gradient", ())))
         skipped_steps = int(result.get("skipped_steps", 0))
     with as_unreadable(paths.env):
-        environment = read_environment(paths)
+        environment = read_environment(paths, status)
     outcome, reason = _outcome(paths.path, status, last)
     return RunRecord(
         path=paths.path,
