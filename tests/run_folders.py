@@ -53,6 +53,7 @@ def write_run(
     seconds: float = 1.0,
     never_trained: tuple[str, ...] = (),
     engine: str = "single",
+    argv: tuple[str, ...] = (),
     rows: list[dict[str, Any]] | None = None,
     facts: dict[str, Any] | None = None,
     **settings: Any,
@@ -65,7 +66,7 @@ def write_run(
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     started = {"config_hash": digest, "started": f"2026-01-01T00:00:{seed % 60:02}", "seconds": seconds}
     write(folder / "status.json", {"status": status, **started, "error": error})
-    write(folder / "env.json", {**ENVIRONMENT, **(environment or {})})
+    write(folder / "env.json", {**ENVIRONMENT, "argv": list(argv), **(environment or {})})
     value = accuracy if validation is None else validation
     rows = curves(value) if rows is None else rows
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -16,8 +16,8 @@ from experiments.compare import command as compare
 from experiments.compare.forms.aggregates import EVENT_FILES, safe, write_aggregates
 from experiments.compare.report import make
 from experiments.oracles import command as oracles
-from experiments.oracles import findings
-from experiments.tracking.outputs import OutputFailed, OutputRefused, output_file
+from experiments.oracles.answer import Answer
+from experiments.oracles.contender_scores import score_all
 from run_folders import write_run
 from runs import command, tree
 
@@ -93,18 +93,23 @@ def content(folder):
     }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name",
+    ["compare --readme", *(pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS if name[-6:] != "readme")],
+)
 def test_a_disk_that_fails_is_said_and_leaves_what_was_there(place, name, monkeypatch, capsys):
-    """At the first operation after the check, in the middle and at the last one."""
+    """At the first operation after the check, which are two, and in the middle."""
     path = place / "to" / "new"
     main, typed = COMMANDS[name]
     monkeypatch.setattr(dashboard, "_serve", lambda folder, port: 0)
+    scored = {}  # again and again the same, also the times measured
+    monkeypatch.setattr(oracles, "score_all", lambda one, draws: scored.setdefault(one.name, [*score_all(one, draws)]))
     with monkeypatch.context() as patch:
         disk = FaultyDisk(patch, place / "to")
         assert main([*typed, str(path)]) == 0
     whole, operations = content(place / "to"), disk.count
     assert len(whole) >= 1
-    for first in (3, (3 + operations) // 2, operations):  # the check are two
+    for first in (3, operations // 2):
         if name == "compare --readme":
             path.unlink(missing_ok=True)
             whole = set()
@@ -115,3 +120,46 @@ def test_a_disk_that_fails_is_said_and_leaves_what_was_there(place, name, monkey
         assert line.startswith(f"error: {path}")
         assert line.endswith(" cannot be written (No space left on device)")
         assert content(place / "to") == whole
+
+
+def test_an_earlier_report_s_event_files_stay_until_the_new_ones_are_whole(place, monkeypatch):
+    """Also where the write fails in the middle of a picture, say."""
+    report, folder = make(["runs"]), place / "to"
+    write_aggregates(report, folder)
+    earlier = set(folder.rglob(EVENT_FILES))
+    with monkeypatch.context() as patch:
+        patch.setattr("experiments.compare.forms.aggregates.end_summary", lambda success: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            write_aggregates(report, folder)
+    assert set(folder.rglob(EVENT_FILES)) == earlier
+    write_aggregates(report, folder)
+    assert len(earlier) == len(set(folder.rglob(EVENT_FILES)) - earlier) == 3
+
+
+@pytest.mark.parametrize("name", ["ste (carrier=" + "日" * 200, "x" * 300])
+def test_a_variant_of_any_name_has_a_folder(tmp_path, name):
+    """Of 120 letters, of three bytes each, a name would be too long."""
+    (tmp_path / safe(name)).mkdir()
+    assert name.startswith(safe(name))
+    assert len(safe(name)) >= 40
+
+
+def test_a_question_is_not_asked_where_its_answer_cannot_be_written(place):
+    """And a disk that fails then ends the command with 1."""
+    (place / "to" / "file").write_text("mine")
+    refused = command("experiment=ties", "hydra.run.dir=to/file", cwd=place)
+    assert refused.code == 2
+    assert "Traceback" not in refused.err
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("experiments.oracles.questions.ties.answer", lambda: Answer([], remarks="none"))
+        FaultyDisk(patch, place / "to", first=5)
+        failed = command("experiment=ties", f"hydra.run.dir={place}/to/answer", cwd=place)
+    said = f"error: {place}/to/answer/answer.json cannot be written (No space left on device)\n"
+    assert (failed.code, failed.err) == (1, said)
+
+
+def test_without_a_place_for_temporary_files_the_dashboard_asks_for_one(place, monkeypatch, capsys):
+    monkeypatch.setattr("tempfile.mkdtemp", lambda *_, **__: os.open("/nowhere/there", os.O_RDONLY))
+    assert dashboard.main(["runs"]) == 2
+    said = "error: no temporary folder can be made (No such file or directory); choose one with --logdir\n"
+    assert capsys.readouterr().err == said

@@ -14,6 +14,7 @@ from experiments.compare.forms.folder import write
 from experiments.compare.forms.plain_text import render
 from experiments.compare.processes import Workers
 from experiments.compare.reading.collection import NoRuns
+from experiments.compare.reading.sweeps import NoSweep
 from experiments.compare.report import ComparisonReport, make
 from experiments.compare.statistics.blocks import TUNED
 from experiments.compare.statistics.intervals import METHODS
@@ -24,7 +25,7 @@ from experiments.terminal.output import lasting_output
 from experiments.tracking.outputs import OutputFailed, OutputRefused, check_folder, check_new_file, write_text
 
 MISSING = "pip install 'hardgrad[compare]' brings what the comparison needs"
-ERRORS = (NoRuns, WrongMetric, OutputRefused, OutputFailed, BrokenProcessPool, ModuleNotFoundError)  # told in words
+ERRORS = (NoRuns, NoSweep, WrongMetric, OutputRefused, OutputFailed, BrokenProcessPool, ModuleNotFoundError)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,10 +53,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--tuned", default=",".join(TUNED), metavar="KEYS", help="keys of which each strategy gets its best value")
     add(
         "--choosing-seeds",
-        type=_seeds,
+        type=_whole_numbers,
         metavar="SEEDS",
         help="seeds on which these are chosen, for instance 100,101,102",
     )
+    add("--sweep", type=_whole_numbers, default=(), metavar="N", help="only runs of the sweeps of these numbers: 1,2")
     return made
 
 
@@ -69,7 +71,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         _check_outputs(given)
         with Workers(visible=True) as workers:
-            report = make(given.runs, question(given), [key for key in given.tuned.split(",") if key], workers)
+            tuned = [key for key in given.tuned.split(",") if key]
+            report = make(given.runs, question(given), tuned, workers, given.sweep)
             print(render(report))
             _write(report, given, workers)
     except ERRORS as error:
@@ -130,7 +133,7 @@ def _positive(text: str) -> float:
     return number
 
 
-def _seeds(text: str) -> tuple[int, ...]:
+def _whole_numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:

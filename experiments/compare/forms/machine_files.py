@@ -38,6 +38,7 @@ def as_json(report: ComparisonReport) -> dict[str, Any]:
         "roots": [str(root) for root in report.roots],
         "question": dataclasses.asdict(report.question),
         "tuned": list(report.tuned),
+        "sweeps": [dataclasses.asdict(sweep) for sweep in report.sweeps],
         "notes": report.notes,
         "environment": environment(report.runs),
         "varied": varied_keys(report.runs),
@@ -77,7 +78,8 @@ def _choice(choice: TrialChoice) -> dict[str, Any]:
 
 def _runs(report: ComparisonReport) -> list[dict[str, Any]]:
     columns = list(varied_keys(report.runs))
-    return [_run(run, columns) for run in report.runs]
+    numbers = {sweep.command: sweep.number for sweep in report.sweeps}
+    return [_run(run, columns) | {"sweep": numbers.get(run.command)} for run in report.runs]
 
 
 def _run(run: RunRecord, columns: Sequence[str]) -> dict[str, Any]:
