@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from experiments.compare.reading.run_record import RunRecord
+
 ENVIRONMENT: dict[str, Any] = {
     "versions": {"python": "3.11.7", "torch": "2.14.1"},
     "git": {"commit": "0" * 40, "dirty": False},
@@ -94,3 +96,32 @@ def curves(accuracy: float) -> list[dict[str, Any]]:
 def write(path: Path, content: Any) -> None:
     """Writes a JSON file."""
     path.write_text(json.dumps(content))
+
+
+def record(strategy: str = "ste", seed: int = 0, accuracy: float | None = 0.5, **changes: Any) -> RunRecord:
+    """A run as the comparison reads it; keys of `config` are `optimizer.lr` and so on."""
+    options = {"component": "floor", "strategy": strategy, "model": "mlp", "data": "digits", "optimizer": "sgd"}
+    scores = {} if accuracy is None else {"accuracy/val": accuracy, "accuracy/test": accuracy}
+    known: dict[str, Any] = {
+        "path": Path(strategy, str(seed)),
+        "options": {**options, **changes.pop("options", {})},
+        "config": {"max_steps": 20, **changes.pop("config", {})},
+        "seed": seed,
+        "config_hash": f"{strategy}{seed}",
+        "outcome": "done",
+        "reason": "",
+        "started": "",
+        "seconds": 1.0,
+        "conditions": {"engine": "single"},
+        "environment": {},
+        "command": "",
+        "best": scores,
+        "last": scores,
+        "never_trained": (),
+        "skipped_steps": 0,
+        "target": "experiments.data.digits.Digits",
+        "classes": 10,
+        "parameters": None,
+        "deciding_layers": None,
+    }
+    return RunRecord(**{**known, **changes})

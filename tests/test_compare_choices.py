@@ -205,6 +205,23 @@ def test_a_sweep_in_two_steps_reports_the_seeds_that_only_the_chosen_setting_has
     assert "ste: best optimizer.lr = 0.3 lies at the EDGE" in notes(result)
 
 
+@pytest.mark.parametrize(
+    ("grid", "best", "edges"),
+    [
+        ((0.1, 0.3, 1.0), 0.1, ["optimizer.lr"]),
+        ((0.1, 0.3, 1.0), 0.3, []),
+        ((0.1, 0.3, 1.0), 1.0, ["optimizer.lr"]),
+        ((1e-05, 0.1, 0.3), 0.1, []),
+    ],
+    ids=["lower", "middle", "upper", "as numbers"],
+)
+def test_a_best_value_at_either_end_of_the_grid_is_flagged_and_no_other(tmp_path, grid, best, edges):
+    """By size: as texts, 1e-05 would be the largest of its grid, and 0.1 the smallest."""
+    tuned(tmp_path, grid, best=best)
+    for choice in only(tmp_path).choices:
+        assert (choice.trial.values, choice.edges) == ({"optimizer.lr": best}, edges)
+
+
 def test_the_choosing_seeds_can_be_given(tmp_path):
     tuned(tmp_path, (0.1, 0.3))
     result = only(tmp_path, choosing_seeds=(0,))

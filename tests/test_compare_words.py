@@ -8,7 +8,7 @@ pytest.importorskip("scipy")
 
 
 from experiments.compare.explaining.sentences import sentences
-from experiments.compare.explaining.symptoms import symptoms
+from experiments.compare.explaining.symptoms import Symptoms, symptoms
 from experiments.compare.reading.learning_curves import read_curves
 from experiments.compare.reading.run_record import read_run
 from experiments.compare.report import make
@@ -84,6 +84,20 @@ def test_the_end_of_training_is_only_spoken_of_where_all_runs_have_ended(tmp_pat
 def test_a_run_without_a_logged_step_is_not_called_healthy(tmp_path):
     run = read_run(write_run(tmp_path / "run", rows=[{"step": 1}], status="RUNNING"))
     assert sentences([symptoms(run, read_curves(run))], None) == ["no logged step"]
+
+
+def test_the_growth_of_the_norm_is_judged_by_medians(tmp_path):
+    """One odd step of many, or one odd run of three, is not what the end of training is like."""
+    norms = [*[1.0] * 29, 5000.0]
+    rows = [{"step": step, "grad_norm/total": norm} for step, norm in enumerate(norms, 1)]
+    run = read_run(write_run(tmp_path / "run", rows=rows))
+    found = symptoms(run, read_curves(run))
+    assert (found.growth, found.peak) == (1.0, 5000.0)
+    healthy, odd = Symptoms(growth=2.0), Symptoms(growth=1000.0)
+    assert sentences([healthy, healthy, odd], None)[0].startswith("nothing stands out")
+    assert sentences([healthy, odd, odd], None) == [
+        "the gradient norm at the end of training is 1e+03 times that at the start"
+    ]
 
 
 def test_parameters_that_never_trained_and_lost_steps(tmp_path):

@@ -168,6 +168,14 @@ def test_steps_that_the_float16_scaler_leaves_out_are_counted():
     assert fine.skipped == 0
 
 
+def test_a_step_at_which_the_float16_scaler_raises_its_scale_is_not_skipped():
+    own = trainer_of(Slope(p=[3.0]), precision="float16")
+    own.scaler.set_growth_interval(1)
+    scales = [own.advance()[0]["loss_scale"] for _ in range(2)]
+    assert scales == [2.0 * 65536, 4.0 * 65536]
+    assert own.skipped == 0
+
+
 def test_case_F07_a_run_in_float16_has_the_curves_of_one_in_float32(shared):
     """The part of the run: gradients at the layers too; only half precision's rounding differs."""
     own = ("component=hard_gate", "max_steps=4", "log_every=1", "model.width=16", "optimizer.lr=1e-6")
