@@ -141,8 +141,8 @@ def test_failed_runs_count_at_chance_and_are_counted(tmp_path):
     assert score.interval.mean == pytest.approx((1 + 2 * math.log(10)) / 3)
 
 
-def test_case_H04_a_run_that_ends_in_nan_is_not_averaged_away(tmp_path):
-    """The part of the comparison table: DONE with a loss that is not finite is a diverged run, not its last score."""
+def test_a_run_that_ends_in_nan_is_not_averaged_away(tmp_path):
+    """H04, the part of the comparison table: DONE with a loss that is not finite is a diverged run."""
     sweep(tmp_path, {"subgradient": [0.5, 0.5]})
     rows = [{"step": 1, "loss/train": 1.0}, {"step": 20, "loss/train": "NaN", "accuracy/val": 0.9}]
     for seed in (0, 1):
