@@ -6,15 +6,19 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from experiments.compare.command import MISTAKES, in_words
-from experiments.compare.forms.aggregates import write_aggregates
+from experiments.compare.command import ERRORS, say
+from experiments.compare.forms.aggregates import refuse_other_files, write_aggregates
 from experiments.compare.processes import Workers
 from experiments.compare.report import make
 from experiments.terminal.console import short_path
 from experiments.terminal.output import lasting_output
+from experiments.tracking.outputs import OutputRefused, check_folder
+from experiments.tracking.run_errors import reason
 
 HOST = "127.0.0.1"  # reachable from this machine only
 VIEW = "#custom_scalars&regexInput=%5Emean"  # the charts of mean and band, without the runs of single seeds
@@ -22,7 +26,10 @@ VIEW = "#custom_scalars&regexInput=%5Emean"  # the charts of mean and band, with
 
 @lasting_output()
 def main(arguments: list[str] | None = None) -> int:
-    """Writes the aggregate runs and serves them until stopped; 0 if all is well, 2 for no runs or a port in use."""
+    """Writes the aggregate runs and serves them until stopped; 0 if all is well.
+
+    1: a file could not be written; 2: there are no runs, the port is in use, or the log folder cannot be written.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m experiments.dashboard", description="TensorBoard on mean and band."
     )
@@ -31,18 +38,32 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--logdir", type=Path, help="where to keep the files that TensorBoard reads; default: nowhere")
     given = parser.parse_args(arguments)
     try:
-        with tempfile.TemporaryDirectory(prefix="hardgrad-") as scratch:
-            folder = given.logdir or Path(scratch)
+        with _log_folder(given.logdir) as folder:
+            check_folder(folder)
+            refuse_other_files(folder)
             with Workers(visible=True) as workers:
                 report = make(given.runs, workers=workers)
             for problem in write_aggregates(report, folder):
                 print(f"note: {problem}", file=sys.stderr)
             return _serve(folder, given.port)
-    except MISTAKES as error:
-        print(f"error: {in_words(error)}", file=sys.stderr)
-        return 2
+    except ERRORS as error:
+        return say(error)
     except KeyboardInterrupt:
         return 0
+
+
+@contextmanager
+def _log_folder(chosen: Path | None) -> Iterator[Path]:
+    """The chosen folder, or one that goes when the block ends."""
+    if chosen is not None:
+        yield chosen
+        return
+    try:
+        scratch = tempfile.TemporaryDirectory(prefix="hardgrad-")
+    except OSError as error:
+        raise OutputRefused(f"no temporary folder can be made ({reason(error)}); choose one with --logdir") from None
+    with scratch as folder:
+        yield Path(folder)
 
 
 def flags(folder: Path, port: int) -> list[str]:

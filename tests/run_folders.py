@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from experiments.config.choices import config_hash
+from experiments.compare.reading.run_record import RunRecord
 
 ENVIRONMENT: dict[str, Any] = {
     "versions": {"python": "3.11.7", "torch": "2.14.1"},
@@ -54,6 +55,7 @@ def write_run(
     seconds: float = 1.0,
     never_trained: tuple[str, ...] = (),
     engine: str = "single",
+    argv: tuple[str, ...] = (),
     rows: list[dict[str, Any]] | None = None,
     facts: dict[str, Any] | None = None,
     **settings: Any,
@@ -65,7 +67,7 @@ def write_run(
     digest = config_hash(made)
     started = {"config_hash": digest, "started": f"2026-01-01T00:00:{seed % 60:02}", "seconds": seconds}
     write(folder / "status.json", {"status": status, **started, "error": error})
-    write(folder / "env.json", {**ENVIRONMENT, **(environment or {})})
+    write(folder / "env.json", {**ENVIRONMENT, "argv": list(argv), **(environment or {})})
     value = accuracy if validation is None else validation
     rows = curves(value) if rows is None else rows
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -93,3 +95,32 @@ def curves(accuracy: float) -> list[dict[str, Any]]:
 def write(path: Path, content: Any) -> None:
     """Writes a JSON file."""
     path.write_text(json.dumps(content))
+
+
+def record(strategy: str = "ste", seed: int = 0, accuracy: float | None = 0.5, **changes: Any) -> RunRecord:
+    """A run as the comparison reads it; keys of `config` are `optimizer.lr` and so on."""
+    options = {"component": "floor", "strategy": strategy, "model": "mlp", "data": "digits", "optimizer": "sgd"}
+    scores = {} if accuracy is None else {"accuracy/val": accuracy, "accuracy/test": accuracy}
+    known: dict[str, Any] = {
+        "path": Path(strategy, str(seed)),
+        "options": {**options, **changes.pop("options", {})},
+        "config": {"max_steps": 20, **changes.pop("config", {})},
+        "seed": seed,
+        "config_hash": f"{strategy}{seed}",
+        "outcome": "done",
+        "reason": "",
+        "started": "",
+        "seconds": 1.0,
+        "conditions": {"engine": "single"},
+        "environment": {},
+        "command": "",
+        "best": scores,
+        "last": scores,
+        "never_trained": (),
+        "skipped_steps": 0,
+        "target": "experiments.data.digits.Digits",
+        "classes": 10,
+        "parameters": None,
+        "deciding_layers": None,
+    }
+    return RunRecord(**{**known, **changes})

@@ -62,8 +62,8 @@ def test_a_state_comes_back_the_same(tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["best.pt"]
 
 
-def test_case_I05_torch_load_with_its_defaults_reads_every_kind_of_file(tmp_path):
-    """The part of what is written: last, previous and best."""
+def test_torch_load_with_its_defaults_reads_every_kind_of_file(tmp_path):
+    """I05, the part of what is written: last, previous and best."""
     for step in (1, 2):
         save(tmp_path / "last.pt", state(step))
     save(tmp_path / "best.pt", state(1))
@@ -88,8 +88,8 @@ def test_case_I05_torch_load_with_its_defaults_reads_every_kind_of_file(tmp_path
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_case_I05_what_torch_would_refuse_to_load_is_not_saved(tmp_path, value, named):
-    """The part of the schema: the key is named, nothing is written."""
+def test_what_torch_would_refuse_to_load_is_not_saved(tmp_path, value, named):
+    """I05, the part of the schema: the key is named, nothing is written."""
     with pytest.raises(TypeError) as refusal:
         save(tmp_path / "last.pt", {"step": 1, "best": [{"metric": value}]})
     assert str(refusal.value).startswith("state['best'][0]['metric']")
@@ -110,8 +110,8 @@ def damaged(content):
     yield "format 2", content.replace(b"format=1 ", b"format=2 ")
 
 
-def test_case_I04_a_file_that_is_not_whole_is_refused_by_name(tmp_path):
-    """The part of loading: cut short, flipped bits, empty, foreign, newer, missing."""
+def test_a_file_that_is_not_whole_is_refused_by_name(tmp_path):
+    """I04, the part of loading: cut short, flipped bits, empty, foreign, newer, missing."""
     path = tmp_path / "best.pt"
     save(path, state(1))
     faults = list(damaged(path.read_bytes()))
@@ -129,8 +129,8 @@ def test_case_I04_a_file_that_is_not_whole_is_refused_by_name(tmp_path):
         load(path)
 
 
-def test_case_I04_the_one_before_is_used_and_the_bad_file_named(tmp_path, caplog):
-    """The part of falling back."""
+def test_the_one_before_is_used_and_the_bad_file_named(tmp_path, caplog):
+    """I04, the part of falling back."""
     assert load_whole(tmp_path, "h") == []
     save(tmp_path / "last.pt", state(1))
     save(tmp_path / "last.pt", state(2))
@@ -150,8 +150,8 @@ def test_case_I04_the_one_before_is_used_and_the_bad_file_named(tmp_path, caplog
         load_whole(tmp_path, "h")
 
 
-def test_case_I04_a_save_that_fails_leaves_the_files_as_they_were(tmp_path, monkeypatch):
-    """The part of a full disk."""
+def test_a_save_that_fails_leaves_the_files_as_they_were(tmp_path, monkeypatch):
+    """I04, the part of a full disk."""
     save(tmp_path / "last.pt", state(1))
     save(tmp_path / "last.pt", state(2))
     monkeypatch.setattr("os.fsync", lambda _: 1 / 0)
@@ -161,8 +161,8 @@ def test_case_I04_a_save_that_fails_leaves_the_files_as_they_were(tmp_path, monk
 
 
 @pytest.mark.slow
-def test_case_I04_killed_while_saving(tmp_path):
-    """The part of SIGKILL: at whatever moment, a checkpoint no older than the last announced one can be loaded."""
+def test_killed_while_saving(tmp_path):
+    """I04, the part of SIGKILL: at whatever moment, a checkpoint no older than the last announced one can be loaded."""
     code = """
 import sys, torch
 from pathlib import Path

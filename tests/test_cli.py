@@ -216,8 +216,8 @@ def test_a_sweep_with_an_empty_cell_and_a_failing_job_does_all_the_others(tmp_pa
     assert list(statuses(root).values()).count("DONE") == 3
 
 
-def test_case_G01_one_failing_job_stops_no_other_and_is_listed(tmp_path, monkeypatch):
-    """The part of going on."""
+def test_one_failing_job_stops_no_other_and_is_listed(tmp_path, monkeypatch):
+    """G01, the part of going on."""
     failing(monkeypatch, seeds=(1,))
     answer = command("-m", "seed=0,1,2", *SHORT, cwd=tmp_path)
     assert answer.code == 1
@@ -229,8 +229,8 @@ def test_case_G01_one_failing_job_stops_no_other_and_is_listed(tmp_path, monkeyp
     assert [status for _, status in sorted(statuses(tmp_path).items())] == ["DONE", "FAILED", "DONE"]
 
 
-def test_case_G01_a_job_with_a_wrong_value_and_one_that_diverges_stop_no_other(tmp_path):
-    """The part of other failures: refused before work, diverged."""
+def test_a_job_with_a_wrong_value_and_one_that_diverges_stop_no_other(tmp_path):
+    """G01, the part of other failures: refused before work, diverged."""
     arguments = ("-m", "component=relu", "batch_size=100000,64", "optimizer.lr=0.1,1e30", "seed=-1,0", *SHORT)
     answer = command(*arguments, cwd=tmp_path)
     assert answer.code == 1
@@ -243,8 +243,8 @@ def test_case_G01_a_job_with_a_wrong_value_and_one_that_diverges_stop_no_other(t
 
 
 @pytest.mark.slow
-def test_case_G02_runs_started_at_once_have_folders_of_their_own(tmp_path):
-    """The part of the default folder: four at once, four folders, four whole runs."""
+def test_runs_started_at_once_have_folders_of_their_own(tmp_path):
+    """G02, the part of the default folder: four at once, four folders, four whole runs."""
     line = [*TRAIN, *SHORT, "resume=never"]
     running = [subprocess.Popen(line, cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL) for _ in range(4)]
     assert [process.wait(timeout=120) for process in running] == [0] * 4
@@ -252,8 +252,8 @@ def test_case_G02_runs_started_at_once_have_folders_of_their_own(tmp_path):
     assert len({path.read_bytes() for path in tmp_path.rglob("metrics.jsonl")}) == 1
 
 
-def test_case_G04_odd_values_are_kept_and_what_is_printed_can_be_typed(tmp_path):
-    """Quoted twice they work; the folder's name and the printed command stand up to a shell."""
+def test_odd_values_are_kept_and_what_is_printed_can_be_typed(tmp_path):
+    """G04. Quoted twice they work; the folder's name and the printed command stand up to a shell."""
     odd = "a,b=c #μ 50% user@host"
     answer = command(f'data.root="{odd}"', f'hydra.run.dir="runs/{odd}"', *SHORT, cwd=tmp_path)
     assert answer.code == 0
@@ -270,8 +270,8 @@ def test_case_G04_odd_values_are_kept_and_what_is_printed_can_be_typed(tmp_path)
 
 
 @pytest.mark.parametrize("value", ["a,b", "x=1", "a#b", "μ"])
-def test_case_G04_values_that_hydra_cannot_read_are_refused_and_the_right_way_is_shown(tmp_path, value):
-    """The part of what was not quoted twice."""
+def test_values_that_hydra_cannot_read_are_refused_and_the_right_way_is_shown(tmp_path, value):
+    """G04, the part of what was not quoted twice."""
     answer = command(f"data.root={value}", *SHORT, cwd=tmp_path)
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("error: ")
@@ -281,8 +281,8 @@ def test_case_G04_values_that_hydra_cannot_read_are_refused_and_the_right_way_is
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", ["a/b,c", "x" * 260])
-def test_case_G05_a_sweep_with_odd_and_long_values(tmp_path, value):
-    """The part of the command: a folder each, below the sweep's, with the overrides as they were typed in a file."""
+def test_a_sweep_with_odd_and_long_values(tmp_path, value):
+    """G05, the part of the command: a folder each, below the sweep's, with the typed overrides in a file."""
     answer = command("-m", f"data.root='{value}'", "seed=0,1", *SHORT, cwd=tmp_path)
     assert (answer.code, answer.out.splitlines()[-1]) == (0, "2 DONE")
     folders = list(tmp_path.glob("runs/*/*/.hydra/overrides.yaml"))
@@ -292,8 +292,8 @@ def test_case_G05_a_sweep_with_odd_and_long_values(tmp_path, value):
 @pytest.mark.parametrize(
     "value", ["a/b,c", "x" * 260, "../../up", "[1,2]", "μ", "a b", ".", "..", "~", "con*?<>|", "-"]
 )
-def test_case_G05_names_of_folders(value):
-    """The part of naming: one folder deep, short, safe, and of its own for every value."""
+def test_names_of_folders(value):
+    """G05, the part of naming: one folder deep, short, safe, and of its own for every value."""
     name = job_folder([f"data.root={value}", "seed=0"])
     assert re.fullmatch(r"[A-Za-z0-9._=,+-]{1,100}", name)
     assert name not in (".", "..")
@@ -302,8 +302,8 @@ def test_case_G05_names_of_folders(value):
     assert re.fullmatch(r"[A-Za-z0-9._+-]{1,100}", sweep_name([f"data.root={value}"]))
 
 
-def test_case_G05_names_tell_jobs_apart_and_the_same_sweep_has_the_same_name():
-    """The part of naming a sweep: the order of the overrides does not matter."""
+def test_names_tell_jobs_apart_and_the_same_sweep_has_the_same_name():
+    """G05, the part of naming a sweep: the order of the overrides does not matter."""
     assert job_folder(["component=floor", "strategy=ste", "seed=3"]) == "floor/ste/seed=3"
     assert job_folder(["seed=3", "strategy=ste", "+component=floor"]) == "floor/ste/seed=3"
     assert job_folder([]) == "run"
@@ -312,8 +312,8 @@ def test_case_G05_names_tell_jobs_apart_and_the_same_sweep_has_the_same_name():
 
 
 @pytest.mark.parametrize("moves", ["true", "false"])
-def test_case_G06_the_working_directory_does_not_matter(tmp_path, monkeypatch, moves):
-    """Outputs go to the output folder, data to one folder where the program was started, in both modes."""
+def test_the_working_directory_does_not_matter(tmp_path, monkeypatch, moves):
+    """G06. Outputs go to the output folder, data to one folder where the program was started, in both modes."""
     from experiments.data.files import root_folder
     from experiments.training import run
 
@@ -340,8 +340,8 @@ def test_from_another_folder_as_a_process(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
-def test_case_G10_floats_keep_their_value_and_have_short_names(tmp_path):
-    """0.30000000000000004 in the configuration, 0.3 and a digest in the name; the same value twice is one run."""
+def test_floats_keep_their_value_and_have_short_names(tmp_path):
+    """G10. 0.30000000000000004 in the configuration, 0.3 and a digest in the name; the same value twice is one run."""
     answer = command("-m", "optimizer.lr=range(0.1,0.35,0.1)", *SHORT, cwd=tmp_path)
     assert answer.code == 0
     rates = {
@@ -356,8 +356,8 @@ def test_case_G10_floats_keep_their_value_and_have_short_names(tmp_path):
     assert (twice.code, "2 DONE" in twice.out, "1 to run" in twice.out) == (0, True, True)
 
 
-def test_case_G11_no_dimension_of_a_sweep_is_lost(tmp_path):
-    """The same key twice, of which Hydra would drop one, is an error."""
+def test_no_dimension_of_a_sweep_is_lost(tmp_path):
+    """G11. The same key twice, of which Hydra would drop one, is an error."""
     for arguments, key in [
         (["+a={x:1},{x:2}", "+a={y:1},{y:2}"], "a"),
         (["optimizer={lr:0.1},{lr:0.2}", "optimizer={momentum:0.5},{momentum:0.6}"], "optimizer"),
@@ -452,8 +452,8 @@ def test_tensorboard_shows_a_pair_of_runs(tmp_path):
         assert list(found) == ["grad_norm/total"]
 
 
-def test_case_H04_a_diverged_run_is_visible_in_tensorboard(tmp_path):
-    """The part of the run: the NaN is in the curve, a text says where, the row says FAILURE."""
+def test_a_diverged_run_is_visible_in_tensorboard(tmp_path):
+    """H04, the part of the run: the NaN is in the curve, a text says where, the row says FAILURE."""
     own = ("component=relu", "optimizer.lr=1e10", "max_steps=20", "log_every=5")
     assert command(*own, "hydra.run.dir=log/run", cwd=tmp_path).code == 1
     board = Board(tmp_path / "log")

@@ -141,8 +141,8 @@ def test_failed_runs_count_at_chance_and_are_counted(tmp_path):
     assert score.interval.mean == pytest.approx((1 + 2 * math.log(10)) / 3)
 
 
-def test_case_H04_a_run_that_ends_in_nan_is_not_averaged_away(tmp_path):
-    """The part of the comparison table: DONE with a loss that is not finite is a diverged run, not its last score."""
+def test_a_run_that_ends_in_nan_is_not_averaged_away(tmp_path):
+    """H04, the part of the comparison table: DONE with a loss that is not finite is a diverged run."""
     sweep(tmp_path, {"subgradient": [0.5, 0.5]})
     rows = [{"step": 1, "loss/train": 1.0}, {"step": 20, "loss/train": "NaN", "accuracy/val": 0.9}]
     for seed in (0, 1):
@@ -203,6 +203,23 @@ def test_a_sweep_in_two_steps_reports_the_seeds_that_only_the_chosen_setting_has
     assert (result.seeds.choosing, result.seeds.reported) == ((0, 1, 2, 3, 4, 5), (10, 11, 12))
     assert [score.interval.mean for score in result.scores] == [0.75, 0.75]
     assert "ste: best optimizer.lr = 0.3 lies at the EDGE" in notes(result)
+
+
+@pytest.mark.parametrize(
+    ("grid", "best", "edges"),
+    [
+        ((0.1, 0.3, 1.0), 0.1, ["optimizer.lr"]),
+        ((0.1, 0.3, 1.0), 0.3, []),
+        ((0.1, 0.3, 1.0), 1.0, ["optimizer.lr"]),
+        ((1e-05, 0.1, 0.3), 0.1, []),
+    ],
+    ids=["lower", "middle", "upper", "as numbers"],
+)
+def test_a_best_value_at_either_end_of_the_grid_is_flagged_and_no_other(tmp_path, grid, best, edges):
+    """By size: as texts, 1e-05 would be the largest of its grid, and 0.1 the smallest."""
+    tuned(tmp_path, grid, best=best)
+    for choice in only(tmp_path).choices:
+        assert (choice.trial.values, choice.edges) == ({"optimizer.lr": best}, edges)
 
 
 def test_the_choosing_seeds_can_be_given(tmp_path):

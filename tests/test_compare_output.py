@@ -24,6 +24,7 @@ from experiments.compare.explaining import evidence
 from experiments.compare.forms import page, plain_text, readme
 from experiments.compare.forms.axes import logarithmic
 from experiments.compare.forms.drawings import draw, heat_map
+from experiments.compare.forms.machine_files import FORMULA, write_machine_files
 from experiments.compare.forms.panels import panels
 from experiments.compare.forms.tables import TextTable
 from experiments.compare.processes import Workers, progress
@@ -137,6 +138,20 @@ def test_csv_has_every_run_and_difference(written):
     assert float(next(row for row in last if row["strategy"] == "subgradient")["mean"]) == pytest.approx(0.52)
 
 
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
+def test_no_cell_of_a_csv_file_is_a_formula(tmp_path, text):
+    """Text of a run folder, in a value and in the name of a key; numbers stay numbers."""
+    for seed, value in enumerate((text, "plain")):
+        write_run(tmp_path / "runs" / f"{seed}", seed=seed, accuracy=-0.5, **{f"strategy__{text}": value, text: value})
+    write_machine_files(make([tmp_path / "runs"]), tmp_path)
+    for name in ("runs", "scores", "differences", "curves"):
+        with open(tmp_path / f"{name}.csv", newline="", encoding="utf-8") as file:
+            cells = [cell for row in csv.reader(file) for cell in row]
+        odd = {cell for cell in cells if cell.startswith(FORMULA)}
+        assert odd <= {"-0.5", "-0.25"}
+        assert name != "runs" or cells.count(f"'{text}") == 3
+
+
 def many(root, count):
     for index in range(count):
         for seed in (0, 1):
@@ -207,17 +222,6 @@ def test_wrong_arguments_exit_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         main([*arguments, *(["runs"] if arguments else [])])
     assert ended.value.code == 2
-
-
-def test_the_readme_table_overwrites_nothing(tmp_path, capsys):
-    write_run(tmp_path / "runs" / "a")
-    mine = tmp_path / "README.md"
-    mine.write_text("mine")
-    with pytest.raises(SystemExit) as stopped:
-        main([str(tmp_path / "runs"), "--readme", str(mine)])
-    assert stopped.value.code == 2
-    assert "README.md exists and is left as it is" in capsys.readouterr().err
-    assert mine.read_text() == "mine"
 
 
 def test_the_readme_table(tmp_path):

@@ -117,8 +117,8 @@ def test_a_half_written_line_is_said_and_left_out(tmp_path):
     ]
 
 
-def test_case_H06_a_short_or_damaged_log_is_said(tmp_path):
-    """The part of the report: the expected steps are known from the configuration, and a short run is named."""
+def test_a_short_or_damaged_log_is_said(tmp_path):
+    """H06, the part of the report: the expected steps are known from the configuration, and a short run is named."""
     run = read_run(write_run(tmp_path / "run"))
     path = run.path / "metrics.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
@@ -172,8 +172,8 @@ def test_a_number_of_steps_that_no_run_has_is_damage(tmp_path, number):
     assert sum("is damaged and left out" in problem for problem in curves.problems) == 3
 
 
-def test_case_H10_the_frame_has_every_digit(tmp_path):
-    """The part of the comparison: values come from metrics.jsonl and result.json as float64, not from event files."""
+def test_the_frame_has_every_digit(tmp_path):
+    """H10, the part of the comparison: values come from metrics.jsonl and result.json, not from event files."""
     pytest.importorskip("pandas")
     from experiments import compare
 

@@ -76,8 +76,8 @@ def test_hparams_show_one_row_a_strategy_averaged_over_its_seeds(board):
     assert {session["status"] for session in rows["subgradient"]["sessions"]} == {"STATUS_SUCCESS", "STATUS_FAILURE"}
 
 
-def test_case_H08_a_run_is_one_file(board):
-    """The part of the comparison: one event file for each strategy and each reported run, no folder besides."""
+def test_a_run_is_one_file(board):
+    """H08, the part of the comparison: one event file for each strategy and each reported run, no folder besides."""
     folder, _, found = board
     assert len(list(folder.rglob("events.out.tfevents.*"))) == len(found.get("runs")) == 6
 

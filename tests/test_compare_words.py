@@ -8,7 +8,7 @@ pytest.importorskip("scipy")
 
 
 from experiments.compare.explaining.sentences import sentences
-from experiments.compare.explaining.symptoms import symptoms
+from experiments.compare.explaining.symptoms import Symptoms, symptoms
 from experiments.compare.reading.learning_curves import read_curves
 from experiments.compare.reading.run_record import read_run
 from experiments.compare.report import make
@@ -35,7 +35,7 @@ def test_nothing_stands_out(tmp_path):
         ({"op/blocks.0/zero_gradient_fraction": 0.75}, "most inputs get gradient 0: blocks.0 at 75 %"),
         ({"op/blocks.0/saturated_fraction": 0.9}, "saturation: blocks.0 at 90 %"),
         ({"op/blocks.0/flip_rate": 0.2}, "decisions still change: blocks.0 at 20 %"),
-        ({"accuracy/val": 0.5, "accuracy/val_soft": 0.6}, "soft-to-hard gap at the end: +10.0 points"),
+        ({"accuracy/val": 0.5, "accuracy/val_soft": 0.6}, "soft-to-hard gap at the end of training: +10.0 points"),
         ({"loss/train": "Infinity"}, "not finite: 5 logged steps in 1 of 1 runs"),
     ],
     ids=["dead", "zero", "saturated", "flips", "gap", "infinite"],
@@ -49,7 +49,54 @@ def test_norms_that_explode_or_grow(tmp_path):
     found = said(tmp_path, lambda row: row.update({"grad_norm/total": 1e3 if row["step"] == 20 else 1.0}))
     assert found == [
         "exploding gradient norm in 1 of 1 runs: up to 1e+03 times its median",
-        "the gradient norm grew 1e+03-fold from the start to the end of training",
+        "the gradient norm at the end of training is 1e+03 times that at the start",
+    ]
+
+
+UNHEALTHY = {
+    "grad_norm/total": 1e3,
+    "op/blocks.0/zero_gradient_fraction": 0.75,
+    "op/blocks.0/saturated_fraction": 0.9,
+    "accuracy/val": 0.5,
+    "accuracy/val_soft": 0.6,
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "when"), [("DONE", "at the end of training"), *dict.fromkeys(["RUNNING", "INTERRUPTED"], "").items()]
+)
+def test_the_end_of_training_is_only_spoken_of_where_all_runs_have_ended(tmp_path, status, when):
+    """One of two runs is still running, or was interrupted."""
+    rows = [row | (UNHEALTHY if row["step"] == 20 else {}) for row in curves(0.5)]
+    runs = [write_run(tmp_path / "0", rows=rows), write_run(tmp_path / "1", seed=1, rows=rows, status=status)]
+    read = [read_run(run) for run in runs]
+    found = sentences([symptoms(run, read_curves(run)) for run in read], frozenset())
+    when = when or "so far (1 of 2 runs unfinished)"
+    assert found == [
+        f"most inputs get gradient 0: blocks.0 at 75 % of the inputs {when}",
+        f"saturation: blocks.0 at 90 % of the inputs lie outside the op's range {when}",
+        "exploding gradient norm in 2 of 2 runs: up to 1e+03 times its median",
+        f"the gradient norm {when} is 1e+03 times that at the start",
+        f"soft-to-hard gap {when}: +10.0 points of validation accuracy (soft - hard)",
+    ]
+
+
+def test_a_run_without_a_logged_step_is_not_called_healthy(tmp_path):
+    run = read_run(write_run(tmp_path / "run", rows=[{"step": 1}], status="RUNNING"))
+    assert sentences([symptoms(run, read_curves(run))], None) == ["no logged step"]
+
+
+def test_the_growth_of_the_norm_is_judged_by_medians(tmp_path):
+    """One odd step of many, or one odd run of three, is not what the end of training is like."""
+    norms = [*[1.0] * 29, 5000.0]
+    rows = [{"step": step, "grad_norm/total": norm} for step, norm in enumerate(norms, 1)]
+    run = read_run(write_run(tmp_path / "run", rows=rows))
+    found = symptoms(run, read_curves(run))
+    assert (found.growth, found.peak) == (1.0, 5000.0)
+    healthy, odd = Symptoms(growth=2.0), Symptoms(growth=1000.0)
+    assert sentences([healthy, healthy, odd], None)[0].startswith("nothing stands out")
+    assert sentences([healthy, odd, odd], None) == [
+        "the gradient norm at the end of training is 1e+03 times that at the start"
     ]
 
 

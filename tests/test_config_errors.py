@@ -275,8 +275,8 @@ def test_the_hash_leaves_out_what_changes_no_number():
         assert config_hash(choose(compose(override)).plain) != config_hash(plain)
 
 
-def test_case_G07(tmp_path):
-    """A missing value is found before any work, and the message shows the flag to pass."""
+def test_a_missing_value_is_found_before_any_work(tmp_path):
+    """G07. A missing value is found before any work, and the message shows the flag to pass."""
     for overrides in (["model.width=???"], ["model.width=???", "model.depth=${model.width}"]):
         with pytest.raises(ConfigError, match=r"model\.width has no value; .*model\.width=VALUE"):
             train(tmp_path / "run", *overrides)
@@ -284,8 +284,8 @@ def test_case_G07(tmp_path):
 
 
 @pytest.mark.parametrize("strategy", ["subgradient", "ste", "smooth", "rewrite"])
-def test_case_G08_the_shared_knobs_are_keys_of_every_strategy(tmp_path, strategy, capsys):
-    """The part of keys that belong to another strategy: one without effect is said and is not in the hash."""
+def test_the_shared_knobs_are_keys_of_every_strategy(tmp_path, strategy, capsys):
+    """G08, the part of keys that belong to another strategy: one without effect is said and is not in the hash."""
     own = ("component=quantized_activation", f"strategy={strategy}", *SHORT)
     plain = train(tmp_path / "plain", *own)
     said = capsys.readouterr().out
@@ -299,16 +299,16 @@ def test_case_G08_the_shared_knobs_are_keys_of_every_strategy(tmp_path, strategy
 
 
 @pytest.mark.parametrize("plus", ["", "+", "++"])
-def test_case_G08_a_misspelt_key_is_no_new_one(tmp_path, plus):
-    """The part of typos: refused even where Hydra would add the key, with the one that was meant."""
+def test_a_misspelt_key_is_no_new_one(tmp_path, plus):
+    """G08, the part of typos: refused even where Hydra would add the key, with the one that was meant."""
     answer = command(f"{plus}strategy.temprature=0.5", *SHORT, cwd=tmp_path)
     assert (answer.code, answer.out) == (2, "")
     assert "did you mean strategy.temperature?" in answer.err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_case_G08_a_sweep_over_strategies_takes_the_shared_knobs(tmp_path):
-    """The part of the sweep that Hydra alone refuses."""
+def test_a_sweep_over_strategies_takes_the_shared_knobs(tmp_path):
+    """G08, the part of the sweep that Hydra alone refuses."""
     arguments = ("strategy=subgradient,ste,smooth,rewrite", "strategy.temperature=0.5")
     answer = command("-m", *arguments, *SHORT, cwd=tmp_path)
     assert answer.code == 0
@@ -334,8 +334,8 @@ def test_what_only_some_launchers_read_is_said_to_have_no_effect_elsewhere(tmp_p
     assert notes == [f"note: {key} has no effect here and is left out" for key in unread]
 
 
-def test_case_G09():
-    """Names stay text, numbers stay numbers, and what YAML makes of off, 1e3 and abc is checked."""
+def test_names_stay_text_and_numbers_stay_numbers():
+    """G09. Names stay text, numbers stay numbers, and what YAML makes of off, 1e3 and abc is checked."""
     config = compose()
     config.merge_with(OmegaConf.create("optimizer: {schedule: off}"))
     with pytest.raises(ConfigError, match=r"optimizer\.schedule must be one of \['constant'.* got False"):
@@ -350,8 +350,8 @@ def test_case_G09():
         choose(compose("data.root=1e3"))
 
 
-def test_case_F06():
-    """Negative, zero, NaN, true and off are no limit; null is none."""
+def test_a_clip_norm_is_a_positive_number_or_null():
+    """F06. Negative, zero, NaN, true and off are no limit; null is none."""
     for value in ("-1", "0", "nan", "true", "off", "-0.0", "'1'", "inf"):
         with pytest.raises(ConfigError, match=r"optimizer\.clip_norm must be"):
             choose(compose(f"optimizer.clip_norm={value}"))

@@ -178,7 +178,8 @@ def dataset(x=None, y=None, classes=10):
     ("labels", "value", "index"),
     [([0, 1, 10], 10, 2), ([0, 1, -1], -1, 2), ([0, -100, 1], -100, 1), ([-100] * 3, -100, 0)],
 )
-def test_case_J03(labels, value, index):
+def test_a_label_out_of_range_is_named_with_its_index(labels, value, index):
+    """Case J03."""
     with pytest.raises(DataError, match=rf"part val: label {value} at index {index} should be in 0\.\.9"):
         dataset(y=torch.tensor(labels))
 
@@ -307,7 +308,9 @@ def test_cifar10(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("option", [Mnist, FashionMnist, Cifar10])
-def test_case_J01(option, tmp_path, monkeypatch):
+def test_a_download_that_fails_leaves_no_half_file_and_says_what_to_do(option, tmp_path, monkeypatch):
+    """Case J01."""
+
     def half(url, root=None, download_root=None, **kwargs):
         Path(root or download_root, "train-images-idx3-ubyte").write_bytes(b"half")
         raise OSError("host down")
@@ -324,7 +327,8 @@ def test_case_J01(option, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.rglob("*") if path.name != ".hardgrad.lock"] == []
 
 
-def test_case_J01_silent_host(tmp_path, monkeypatch):
+def test_a_download_from_a_silent_host_ends(tmp_path, monkeypatch):
+    """Case J01."""
     import torchvision
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -346,7 +350,8 @@ def test_root_that_cannot_be_written(tmp_path):
 
 
 @pytest.mark.slow
-def test_case_J02(small, tmp_path):
+def test_jobs_that_start_together_download_once(small, tmp_path):
+    """Case J02."""
     gets = Counter()
 
     class Handler(SimpleHTTPRequestHandler):
@@ -400,7 +405,8 @@ def test_an_epoch_visits_every_sample_once(n, size):
         assert all(len(batch) == size for batch in batches[:-1])
 
 
-def test_case_I03_and_I01_order_differs_between_epochs_and_seeds_and_repeats():
+def test_order_differs_between_epochs_and_seeds_and_repeats():
+    """Cases I03, I01."""
     orders = [tuple(order(100, seed, epoch).tolist()) for seed in range(20) for epoch in range(20)]
     assert len(set(orders)) == 400
     assert orders[21] == tuple(order(100, 1, 1).tolist())
@@ -408,7 +414,8 @@ def test_case_I03_and_I01_order_differs_between_epochs_and_seeds_and_repeats():
     assert abs(position.mean() - 49.5) < 5
 
 
-def test_case_I02_order_depends_on_nothing_else():
+def test_order_depends_on_nothing_else():
+    """Case I02."""
     expected, state = order(1000, 3, 2), torch.get_rng_state()
     threads = torch.get_num_threads()
     torch.manual_seed(1)
@@ -431,7 +438,8 @@ def test_a_step_needs_no_steps_before_it():
         resumed[-1]
 
 
-def test_case_J04():
+def test_a_last_batch_of_one_sample_is_merged_and_said():
+    """Case J04."""
     batches = Batches(9, 4, seed=0)
     assert [len(batch) for batch in epoch_of(batches, 0)] == [4, 5]
     assert "9 samples in batches of 4" in batches.note
@@ -441,7 +449,8 @@ def test_case_J04():
         nn.BatchNorm1d(2)(part.batch(batches[step])[0])
 
 
-def test_case_J05():
+def test_a_batch_larger_than_the_training_part_is_refused():
+    """Case J05."""
     with pytest.raises(ValueError, match="batch_size=8 is larger than the training part of 3 samples"):
         Batches(3, 8, seed=0)
     with pytest.raises(ValueError, match="batch_size=0 should be at least 1"):

@@ -154,8 +154,8 @@ def test_seeds_beyond_32_bits_are_seeds_of_their_own(tmp_path):
     assert len({tuple(Batches(100, 10, seed)[0].tolist()) for seed in seeds}) == len(seeds)
 
 
-def test_case_I01_streams_of_a_seed_are_apart():
-    """The part of the streams: init, order and noise of one seed, and of neighbouring seeds, share no draws."""
+def test_streams_of_a_seed_are_apart():
+    """I01, the part of the streams: init, order and noise of one seed, and of neighbouring seeds, share no draws."""
     drawn = {(name, seed): torch.rand(8, generator=stream(name, seed)) for name in ("init", "other") for seed in (0, 1)}
     assert len({value.numpy().tobytes() for value in drawn.values()}) == 4
     assert Batches(500, 500, 0)[0].tolist() != Batches(500, 500, 1)[0].tolist()

@@ -44,8 +44,8 @@ def trainer_of(model, clip_norm=None, **settings):
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("policy", ["stop", "skip", "continue"])
-def test_case_F01(bad, policy):
-    """One bad gradient under clipping: visible by step and name, and no other parameter is altered by it."""
+def test_a_gradient_that_is_not_finite_is_named_and_touches_no_other_parameter(bad, policy):
+    """F01. One bad gradient under clipping: visible by step and name, and no other parameter is altered by it."""
     model = Slope(first=[1.0, 2.0], second=[bad, 1.0], third=[3.0])
     trainer = trainer_of(model, clip_norm=1.0, on_nonfinite=policy)
     (values,) = trainer.advance()
@@ -65,8 +65,8 @@ def test_case_F01(bad, policy):
         assert model.second[1] == -0.5
 
 
-def test_case_F01_a_bad_step_between_logged_ones_is_found_at_the_next(tmp_path):
-    """The part of the run: steps that are not logged are not looked at, but their loss is kept."""
+def test_a_bad_step_between_logged_ones_is_found_at_the_next(tmp_path):
+    """F01, the part of the run: steps that are not logged are not looked at, but their loss is kept."""
     model = Slope(first=[1.0], second=[1.0])
     trainer = trainer_of(model, log_every=4)
     for step in (1, 2, 3):
@@ -77,8 +77,8 @@ def test_case_F01_a_bad_step_between_logged_ones_is_found_at_the_next(tmp_path):
     assert "by step 4; the loss is nan from step 3 on" in trainer.faults[0]
 
 
-def test_case_F02():
-    """Parameters without a gradient are named, and no gradient at all is NaN, which 0 must not hide."""
+def test_parameters_without_a_gradient_are_named_and_no_gradient_at_all_is_nan():
+    """F02. Parameters without a gradient are named, and no gradient at all is NaN, which 0 must not hide."""
     model = Slope(used=[3.0, 4.0], zero=[0.0])
     model.idle = nn.Parameter(torch.ones(2))
     trainer = trainer_of(model)
@@ -92,8 +92,8 @@ def test_case_F02():
     assert present_gradients({"idle": model.idle}) == {}
 
 
-def test_case_F02_a_gradient_that_comes_late_takes_the_name_off_the_list():
-    """The part of the record: ever, not at the last step."""
+def test_a_gradient_that_comes_late_takes_the_name_off_the_list():
+    """F02, the part of the record: ever, not at the last step."""
     record = GradientRecord({"a", "b", "c"}, {"a", "b", "c"})
     record.update({"a": 0.0})
     record.update({"a": 0.0, "b": 1e-300})
@@ -102,8 +102,8 @@ def test_case_F02_a_gradient_that_comes_late_takes_the_name_off_the_list():
     assert (record.never_trained, record.only_zero) == ([], ["c"])
 
 
-def test_case_F03():
-    """Repeated indices of a sparse gradient are merged first: sqrt(10), not sqrt(6)."""
+def test_repeated_indices_of_a_sparse_gradient_are_merged_before_the_norm():
+    """F03. Repeated indices of a sparse gradient are merged first: sqrt(10), not sqrt(6)."""
     embedding = nn.Embedding(5, 2, sparse=True)
     embedding(torch.tensor([1, 1, 3])).sum().backward()
     assert embedding.weight.grad.is_sparse
@@ -113,8 +113,8 @@ def test_case_F03():
     assert norms([nothing, torch.ones(4)]).tolist() == [[0.0, 2.0]]
 
 
-def test_case_F04():
-    """Mixed dtypes: one finite number each, in float64, also where half precision could not hold the square."""
+def test_norms_of_mixed_dtypes_are_finite_float64_numbers():
+    """F04. Mixed dtypes: one finite number each, in float64, also where half precision could not hold the square."""
     mixed = [
         torch.full((10_000,), 60_000.0, dtype=torch.float16),
         torch.full((4,), 1.5, dtype=torch.bfloat16),
@@ -136,8 +136,8 @@ def test_a_norm_neither_vanishes_nor_overflows(size):
     assert values["grad_norm/total"] == pytest.approx(size, rel=1e-4)
 
 
-def test_case_F05():
-    """Parameters that come from a generator are listed once, and logged, clipped and stepped from the list."""
+def test_parameters_from_a_generator_are_logged_clipped_and_stepped():
+    """F05. Parameters that come from a generator are listed once, and logged, clipped and stepped from the list."""
     model = nn.Linear(2, 1)
     optimizer = SGD(lr=0.1).build(parameter for parameter in model.parameters())
     assert sum(len(group["params"]) for group in optimizer.param_groups) == 2
@@ -149,8 +149,8 @@ def test_case_F05():
     assert slope.p.tolist() == pytest.approx([-0.9, -1.2], rel=1e-5)
 
 
-def test_case_F07():
-    """Norms are unscaled: 3, not 3 times the loss scale, which has a curve of its own."""
+def test_norms_are_unscaled_and_the_loss_scale_is_logged():
+    """F07. Norms are unscaled: 3, not 3 times the loss scale, which has a curve of its own."""
     trainer = trainer_of(Slope(p=[3.0]), precision="float16")
     (values,) = trainer.advance()
     assert (values["grad_norm/p"], values["grad_norm/total"]) == (3.0, 3.0)
@@ -168,8 +168,16 @@ def test_steps_that_the_float16_scaler_leaves_out_are_counted():
     assert fine.skipped == 0
 
 
-def test_case_F07_a_run_in_float16_has_the_curves_of_one_in_float32(shared):
-    """The part of the run: gradients at the layers too; only half precision's rounding differs."""
+def test_a_step_at_which_the_float16_scaler_raises_its_scale_is_not_skipped():
+    own = trainer_of(Slope(p=[3.0]), precision="float16")
+    own.scaler.set_growth_interval(1)
+    scales = [own.advance()[0]["loss_scale"] for _ in range(2)]
+    assert scales == [2.0 * 65536, 4.0 * 65536]
+    assert own.skipped == 0
+
+
+def test_a_run_in_float16_has_the_curves_of_one_in_float32(shared):
+    """F07, the part of the run: gradients at the layers too; only half precision's rounding differs."""
     own = ("component=hard_gate", "max_steps=4", "log_every=1", "model.width=16", "optimizer.lr=1e-6")
     half, full = (lines(shared(*own, f"precision={precision}")) for precision in ("float16", "float32"))
     compared = 0
@@ -181,8 +189,8 @@ def test_case_F07_a_run_in_float16_has_the_curves_of_one_in_float32(shared):
     assert compared == 4 * (11 + 4)
 
 
-def test_case_F07_a_step_that_overflows_is_left_out_and_the_scale_falls():
-    """The part of the scaler: that is its way of finding the scale, not a divergence."""
+def test_a_step_that_overflows_is_left_out_and_the_scale_falls():
+    """F07, the part of the scaler: that is its way of finding the scale, not a divergence."""
     model = Slope(p=[3.0], q=[1.0])
     trainer = trainer_of(model, precision="float16", clip_norm=10.0)
     model.wanted["p"] = torch.tensor([1e38])  # times 65536 is infinite
@@ -196,8 +204,8 @@ def test_case_F07_a_step_that_overflows_is_left_out_and_the_scale_falls():
 
 
 @pytest.mark.parametrize("limit", [None, 1.0, 5.0, 100.0])
-def test_case_F08(limit):
-    """The norm before clipping, and the share of clipped steps, the same tags with clipping on and off."""
+def test_norms_are_those_before_clipping_with_the_same_tags_without_it(limit):
+    """F08. The norm before clipping, and the share of clipped steps, the same tags with clipping on and off."""
     model = Slope(a=[3.0], b=[[4.0]])
     (values,) = trainer_of(model, clip_norm=limit).advance()
     assert (values["grad_norm/total"], values["grad_norm/a"], values["grad_norm/b"]) == (5.0, 3.0, 4.0)
@@ -208,8 +216,8 @@ def test_case_F08(limit):
     assert set(values) == set(trainer_of(Slope(a=[3.0], b=[[4.0]])).advance()[0])
 
 
-def test_case_F08_the_share_is_over_all_steps_since_the_last_logged_one():
-    """The part of steps between."""
+def test_the_share_is_over_all_steps_since_the_last_logged_one():
+    """F08, the part of steps between."""
     model = Slope(p=[1.0])
     trainer = trainer_of(model, clip_norm=2.0, log_every=4)
     sizes = {1: 1.0, 2: 3.0, 3: 3.0, 4: 1.0, 5: 3.0, 6: 3.0, 7: 3.0, 8: 3.0}

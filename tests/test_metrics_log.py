@@ -32,8 +32,8 @@ def test_a_line_is_the_step_and_then_the_tags_in_order(tmp_path):
     assert last_values(read_metrics(tmp_path / "m.jsonl")) == {"loss/train": 0.30000000000000004, "accuracy/val": 0.5}
 
 
-def test_case_H04_numbers_that_are_not_finite_stay_visible(tmp_path):
-    """The part of metrics.jsonl: strict JSON in the file, the same numbers when read."""
+def test_numbers_that_are_not_finite_stay_visible(tmp_path):
+    """H04, the part of metrics.jsonl: strict JSON in the file, the same numbers when read."""
     log = MetricsLog(tmp_path / "m.jsonl")
     log.write(1, {"a": math.nan, "b": math.inf, "c": -math.inf})
     log.close()
@@ -44,8 +44,8 @@ def test_case_H04_numbers_that_are_not_finite_stay_visible(tmp_path):
     assert (record["b"], record["c"]) == (math.inf, -math.inf)
 
 
-def test_case_H05_a_killed_process_loses_no_line(tmp_path):
-    """The part of metrics.jsonl."""
+def test_a_killed_process_loses_no_line(tmp_path):
+    """H05, the part of metrics.jsonl."""
     code = """
 import os, signal, sys
 from experiments.tracking.metrics import MetricsLog
@@ -59,8 +59,8 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert [record["step"] for record in read_metrics(tmp_path / "m μ.jsonl")] == list(range(50))
 
 
-def test_case_H06_a_damaged_file_is_an_error_and_not_a_short_curve(tmp_path):
-    """The part of the source of truth: the reader names the line; a report reads this file, not the events."""
+def test_a_damaged_file_is_an_error_and_not_a_short_curve(tmp_path):
+    """H06, the part of the source of truth: the reader names the line; a report reads this file, not the events."""
     path = tmp_path / "m.jsonl"
     log_steps(path, range(5))
     content = bytearray(path.read_bytes())
@@ -77,8 +77,8 @@ def test_case_H06_a_damaged_file_is_an_error_and_not_a_short_curve(tmp_path):
 @pytest.mark.parametrize(
     "value", [None, "soon", [1.0], torch.tensor([]), torch.tensor([1.0, 2.0]), 1j, 10**400], ids=str
 )
-def test_case_H09_an_odd_value_is_skipped_and_counted(tmp_path, value, caplog):
-    """The part of scalars; histograms are not logged."""
+def test_an_odd_value_is_skipped_and_counted(tmp_path, value, caplog):
+    """H09, the part of scalars; histograms are not logged."""
     log = MetricsLog(tmp_path / "m.jsonl")
     with caplog.at_level(logging.WARNING):
         for step in range(3):
@@ -89,8 +89,8 @@ def test_case_H09_an_odd_value_is_skipped_and_counted(tmp_path, value, caplog):
     assert read_metrics(tmp_path / "m.jsonl") == [{"step": step, "loss/train": 1.5} for step in range(3)]
 
 
-def test_case_H10_every_float64_comes_back_bit_for_bit(tmp_path):
-    """The part of metrics.jsonl; a fractional step is refused."""
+def test_every_float64_comes_back_bit_for_bit(tmp_path):
+    """H10, the part of metrics.jsonl; a fractional step is refused."""
     values = [16777217.0, 1e-50, 1e39, 0.1, 5e-324, -0.0, 1.7976931348623157e308, 2.0**-1074]
     log = MetricsLog(tmp_path / "m.jsonl")
     log.write(0, {str(index): value for index, value in enumerate(values)})

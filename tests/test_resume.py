@@ -111,7 +111,9 @@ def test_a_second_signal_does_not_wait(tmp_path, monkeypatch, whole):
         assert command(*own, cwd=tmp_path).code == 130
     assert read(tmp_path / "a/run/status.json")["status"] == "INTERRUPTED"
     assert last(tmp_path / "a/run")["step"] == 12
-    assert command(*own, cwd=tmp_path).code == 0
+    again = command(*own, cwd=tmp_path)
+    assert again.code == 0
+    assert f"continuing {tmp_path}/a/run from step 12\n" in again.out
     assert_as_whole(tmp_path / "a/run", whole("noise"))
 
 

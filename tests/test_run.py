@@ -183,8 +183,8 @@ def test_looking_changes_nothing(shared):
     assert lines(often)[-1]["accuracy/test"] == lines(seldom)[-1]["accuracy/test"]
 
 
-def test_case_C10_hard_and_soft_scores_are_both_logged_and_the_gap_is_said(tmp_path):
-    """A smooth run at T = 1: the hard score ranks, the soft one stands beside it."""
+def test_hard_and_soft_scores_are_both_logged_and_the_gap_is_said(tmp_path):
+    """C10. A smooth run at T = 1: the hard score ranks, the soft one stands beside it."""
     arguments = ("strategy=smooth", "component.bits=1", "strategy.schedule=constant", "max_steps=40", "model.width=16")
     answer = command(*arguments, "hydra.run.dir=run", cwd=tmp_path)
     result = read(tmp_path / "run/result.json")
@@ -310,8 +310,8 @@ def test_pooling_is_not_applicable_to_an_mlp(tmp_path):
 
 
 @pytest.mark.parametrize("size", [77, 539])
-def test_case_J04_a_last_batch_of_one_is_merged_said_once_and_trains(tmp_path, capsys, size):
-    """The part of the run: 1079 samples leave one over; batch norm takes every batch of three epochs."""
+def test_a_last_batch_of_one_is_merged_said_once_and_trains(tmp_path, capsys, size):
+    """J04, the part of the run: 1079 samples leave one over; batch norm takes every batch of three epochs."""
     batches = 1079 // size
     outcome = train(
         tmp_path, f"batch_size={size}", "model.batch_norm=true", f"max_steps={3 * batches}", "model.width=8"
@@ -321,8 +321,8 @@ def test_case_J04_a_last_batch_of_one_is_merged_said_once_and_trains(tmp_path, c
     assert last(tmp_path)["model"]["blocks.0.values_norm.num_batches_tracked"] == 3 * batches
 
 
-def test_case_J05_more_samples_in_a_batch_than_there_are(tmp_path):
-    """The part of the run: refused with both numbers before training; the whole part in one batch is fine."""
+def test_more_samples_in_a_batch_than_there_are(tmp_path):
+    """J05, the part of the run: refused with both numbers before training; the whole part in one batch is fine."""
     with pytest.raises(ValueError, match=r"batch_size=1080 .* 1079 samples"):
         train(tmp_path / "run", "batch_size=1080")
     assert not (tmp_path / "run").exists()
@@ -471,8 +471,8 @@ def test_anomaly_detection_names_the_forward_line(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_case_I06_a_model_in_training_is_copied_and_pickled(tmp_path):
-    """The part of the whole model: every component under every strategy."""
+def test_a_model_in_training_is_copied_and_pickled(tmp_path):
+    """I06, the part of the whole model: every component under every strategy."""
     strategies = {name: choose(compose(f"strategy={name}")).strategy for name in STRATEGIES}
     cells = 0
     for component in COMPONENTS:
@@ -494,16 +494,16 @@ def test_case_I06_a_model_in_training_is_copied_and_pickled(tmp_path):
     assert cells >= 5 * len(COMPONENTS)
 
 
-def test_case_I07_what_may_vary_is_in_the_environment(shared):
-    """No GPU here: threads and device, on which sums depend, are recorded, and the threads are part of the hash."""
+def test_what_may_vary_is_in_the_environment(shared):
+    """I07. Threads and device, on which sums depend, are recorded, and the threads are part of the hash."""
     env = read(shared(*STOCHASTIC, *LOOK) / "env.json")
     assert {"threads", "device", "cpu", "versions", "platform"} <= set(env)
     plain = choose(compose()).plain
     assert config_hash(plain) != config_hash({**plain, "threads": 2})
 
 
-def test_case_H11_the_loss_of_an_interval_weighs_samples(tmp_path):
-    """A short last batch counts for less: batch means 1 over 8 samples and 9 over 1 are 17/9."""
+def test_the_loss_of_an_interval_weighs_samples(tmp_path):
+    """H11. A short last batch counts for less: batch means 1 over 8 samples and 9 over 1 are 17/9."""
     from experiments.measuring.log_window import LogWindow
 
     window = LogWindow("cpu")

@@ -45,8 +45,8 @@ def snapshot(path):
     return {file: file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
-def test_case_G02_of_runs_started_at_once_one_gets_the_folder(tmp_path):
-    """The part of the folder: four processes ask for one path; choosing four paths is the front door's."""
+def test_of_runs_started_at_once_one_gets_the_folder(tmp_path):
+    """G02, the part of the folder: four processes ask for one path; choosing four paths is the front door's."""
     others = [claim_elsewhere(tmp_path / "run") for _ in range(4)]
     answers = sorted(other.stdout.readline().strip() for other in others)
     for other in others:
@@ -55,8 +55,8 @@ def test_case_G02_of_runs_started_at_once_one_gets_the_folder(tmp_path):
 
 
 @pytest.mark.parametrize("status", ["DONE", "FAILED", "NOT_APPLICABLE"])
-def test_case_G03_a_run_that_is_over_is_refused_untouched(tmp_path, status):
-    """The same folder twice: refused unless overwrite."""
+def test_a_run_that_is_over_is_refused_untouched(tmp_path, status):
+    """G03. The same folder twice: refused unless overwrite."""
     finish(tmp_path, status=status, error="Traceback:\n  ValueError: no\n" if status == "FAILED" else None)
     before = snapshot(tmp_path)
     for resume in (False, True):
@@ -69,8 +69,8 @@ def test_case_G03_a_run_that_is_over_is_refused_untouched(tmp_path, status):
     assert not is_alive(tmp_path)
 
 
-def test_case_G03_overwrite_removes_the_runs_files_and_no_others(tmp_path):
-    """The same folder twice: with overwrite the old run goes, foreign files stay."""
+def test_overwrite_removes_the_runs_files_and_no_others(tmp_path):
+    """G03. The same folder twice: with overwrite the old run goes, foreign files stay."""
     folder = finish(tmp_path)
     ours = [folder.config, folder.env, folder.metrics, folder.result, folder.last_checkpoint, folder.best_checkpoint]
     ours += [folder.hydra / "overrides.yaml", tmp_path / "events.out.tfevents.1.host.2.0", tmp_path / ".env.json.tmp"]
@@ -191,8 +191,8 @@ def test_a_folder_without_a_run_is_refused_and_left_as_it_was(tmp_path):
         RunFolder.claim(tmp_path / "notes.txt", "h", False, False)
 
 
-def test_case_G05_any_name_that_the_system_allows(tmp_path, monkeypatch):
-    """The part of the folder: odd names work, a name too long is refused; making short names is the front door's."""
+def test_any_name_that_the_system_allows(tmp_path, monkeypatch):
+    """G05, the part of the folder: odd names work, a name too long is refused."""
     monkeypatch.chdir(tmp_path)
     name = "a b=μ,[c]*{d}'e'"
     folder = RunFolder.claim(f"sweep/{name}/seed=0", "h", False, False)
@@ -234,8 +234,8 @@ def test_json_is_strict_and_in_order(tmp_path):
     assert (tmp_path / "x.json").read_text() == text
 
 
-def test_case_I04_a_status_that_could_not_be_written_leaves_the_old_one(tmp_path, monkeypatch):
-    """The part of status.json and the other small files."""
+def test_a_status_that_could_not_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    """I04, the part of status.json and the other small files."""
     write_json(tmp_path / "x.json", 1)
     monkeypatch.setattr(os, "fsync", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):

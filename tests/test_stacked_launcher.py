@@ -126,6 +126,21 @@ def test_stackable_keys_go_together_and_nothing_else():
     assert {numbers(unit) for unit in units} == {(0, 1), (2, 3), (4,), (5,)}
 
 
+def test_units_are_launched_in_the_order_of_their_cost_the_dearest_first():
+    """So that no worker is left alone with a long one: by steps, width, and runs of a stack."""
+    units = arranged(
+        ("max_steps=50", "engine=single"),
+        ("max_steps=500", "engine=single", "model.width=64"),
+        ("max_steps=500", "engine=single"),
+        ("max_steps=60", "seed=0"),
+        ("max_steps=60", "seed=1"),
+        ("max_steps=500", "model.width=640", "engine=single"),
+    )
+    assert [numbers(unit) for unit in units] == [(5,), (1,), (2,), (3, 4), (0,)]
+    work = [unit.work for unit in units]
+    assert work == sorted(set(work), reverse=True)
+
+
 @pytest.mark.slow
 def test_the_engine_follows_from_the_estimate():
     def engine(*overrides, jobs=16):

@@ -6,10 +6,12 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sweep_kills import Sweep, assert_kills_change_nothing
 
+from experiments.stacked.members import Member, group_by_step
 from experiments.stacked.run import run_group
 from experiments.sweep.arrange import arrange
 from experiments.sweep.manifest import NAME, read_stacks, update_stacks
@@ -96,6 +98,37 @@ def test_a_replica_does_not_depend_on_what_else_is_in_its_stack(tmp_path, presen
     some, everything = results(tmp_path / "some"), results(tmp_path / "all")
     assert len(some) == 2 * len(present)
     assert some == {name: everything[name] for name in some}
+
+
+@pytest.mark.parametrize(
+    ("saved", "resumed"),
+    [
+        ([(9, 6), (9, 6)], {9: [0, 1]}),
+        ([(9, 6), (6, 3), (9, 6)], {6: [0, 1, 2]}),
+        ([(9, 6), (3,)], {3: [1], 9: [0]}),  # nine steps and three are no more than all twelve
+        ([(8, 5), (3,)], {0: [0, 1]}),
+        ([(6, 3), ()], {0: [0, 1]}),
+    ],
+)
+def test_runs_of_a_stack_resume_from_the_newest_step_that_all_have(monkeypatch, saved, resumed):
+    """Apart, or all from the start, where that takes fewer steps; twelve in all."""
+    put_back = []
+    monkeypatch.setattr(
+        "experiments.tracking.checkpoint.go_back", lambda folder, to_start: put_back.append((folder, to_start))
+    )
+    choices = SimpleNamespace(settings=SimpleNamespace(max_steps=12))
+    members = []
+    for number, steps in enumerate(saved):
+        states = [{"trainer": {"step": step}} for step in steps]
+        members.append(Member(number, None, choices, None, SimpleNamespace(checkpoints=number), states))
+    found = {}
+    for some in group_by_step(members):
+        (step,) = {state["trainer"]["step"] for member in some for state in member.states} or {0}
+        found[step] = [member.number for member in some]
+    assert found == resumed
+    step_of = {number: step for step, some in resumed.items() for number in some}
+    newest = {number: (steps or (0,))[0] for number, steps in enumerate(saved)}
+    assert sorted(put_back) == [(n, step_of[n] == 0) for n in newest if newest[n] != step_of[n]]
 
 
 @pytest.mark.slow

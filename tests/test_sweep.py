@@ -261,8 +261,8 @@ def test_a_dry_run_of_a_single_run(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_case_G01_a_switch_stops_at_the_first_failure(tmp_path, monkeypatch):
-    """The part of failing fast: what was not started is listed, and is made by the same command without the switch."""
+def test_a_switch_stops_at_the_first_failure(tmp_path, monkeypatch):
+    """G01, the part of failing fast: what was not started is listed, and made without the switch."""
     own = ("-m", "seed=0,1,2,3", *SHORT)
     with monkeypatch.context() as patch:
         failing(patch, seeds=(1,))

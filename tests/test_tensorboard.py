@@ -82,8 +82,8 @@ def sweep(tmp_path_factory):
     return root, Board(root)
 
 
-def test_case_H01_a_training_run_is_one_run(sweep):
-    """All of it: no run is added by the hyperparameters."""
+def test_a_training_run_is_one_run(sweep):
+    """H01. All of it: no run is added by the hyperparameters."""
     root, board = sweep
     runs = ["smooth/seed=0", "smooth/seed=1", "ste/seed=0", "ste/seed=1"]
     assert sorted(board.get("runs")) == runs
@@ -105,8 +105,8 @@ def test_each_run_is_one_row_with_its_metrics_and_seeds_share_a_group(sweep):
     assert mean == 2.5
 
 
-def test_case_H02_any_configuration_gives_a_row(tmp_path):
-    """All of it but OmegaConf nodes, which have no business here: None, lists, odd numbers and text."""
+def test_any_configuration_gives_a_row(tmp_path):
+    """H02. All of it but OmegaConf nodes, which have no business here: None, lists, odd numbers and text."""
     config = {
         "none": None,
         "list": [1, {"a": None}],
@@ -140,8 +140,8 @@ def test_case_H02_any_configuration_gives_a_row(tmp_path):
     }
 
 
-def test_case_H03_the_columns_of_all_runs_are_there_whichever_is_read_first(sweep):
-    """All of it: each run declares the common columns and fills in those that it lacks."""
+def test_the_columns_of_all_runs_are_there_whichever_is_read_first(sweep):
+    """H03. All of it: each run declares the common columns and fills in those that it lacks."""
     root, board = sweep
     assert set(COLUMNS) <= set(board.columns())
     for run in ("ste/seed=0", "smooth/seed=1"):
@@ -151,8 +151,8 @@ def test_case_H03_the_columns_of_all_runs_are_there_whichever_is_read_first(swee
     assert values["smooth"]["strategy.temperature"] == "None"
 
 
-def test_case_H04_not_finite_is_kept_and_said(tmp_path):
-    """The part of the event file: the values, and one line that names the tag and the step."""
+def test_not_finite_is_kept_and_said(tmp_path):
+    """H04, the part of the event file: the values, and one line that names the tag and the step."""
     writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
     for step, value in enumerate([1.0, math.nan, math.inf, -math.inf]):
         writer.scalars(step, {"loss/val": value})
@@ -182,8 +182,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_case_H05_a_killed_run_is_readable_and_its_resumption_one_curve(tmp_path):
-    """All of it: after SIGKILL every logged step is there, in order; the resumed run has each step once."""
+def test_a_killed_run_is_readable_and_its_resumption_one_curve(tmp_path):
+    """H05. All of it: after SIGKILL every logged step is there, in order; the resumed run has each step once."""
     folder = tmp_path / "a run μ"
     done = subprocess.run([sys.executable, "-c", KILLED, str(folder)], cwd=ROOT, check=False, stderr=subprocess.PIPE)
     assert done.returncode == -signal.SIGKILL
@@ -236,8 +236,8 @@ def test_the_fast_loader_shows_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["grad norm (pre-clip)", "a:b", "/lead", "T=0.5", "μ/loss", "50%2F", "\ud800", "a.b"])
-def test_case_H07_free_text_in_a_tag_comes_back(tmp_path, name):
-    """All of it: ASCII in the file, the text itself from `tag_parts`."""
+def test_free_text_in_a_tag_comes_back(tmp_path, name):
+    """H07. All of it: ASCII in the file, the text itself from `tag_parts`."""
     made = tag("grad_norm", name)
     assert made.isascii()
     assert made.count("/") == 1
@@ -248,8 +248,8 @@ def test_case_H07_free_text_in_a_tag_comes_back(tmp_path, name):
     assert Board(tmp_path).curve("run", made) == {0: 1.0}
 
 
-def test_case_H07_an_empty_or_handmade_tag_is_refused(tmp_path):
-    """The part of refusal."""
+def test_an_empty_or_handmade_tag_is_refused(tmp_path):
+    """H07, the part of refusal."""
     for parts in ((), ("",), ("loss", "")):
         with pytest.raises(ValueError, match="loss/train"):
             tag(*parts)
@@ -261,8 +261,8 @@ def test_case_H07_an_empty_or_handmade_tag_is_refused(tmp_path):
     writer.close(None)
 
 
-def test_case_H08_two_hundred_runs_are_two_hundred_files(tmp_path):
-    """All of it: one event file a run, all closed, no folder but the runs' own."""
+def test_two_hundred_runs_are_two_hundred_files(tmp_path):
+    """H08. All of it: one event file a run, all closed, no folder but the runs' own."""
     before = len(os.listdir("/proc/self/fd"))
     for run in range(200):
         write_run(tmp_path / f"seed={run}", {"strategy": "ste", "seed": run})
@@ -272,8 +272,8 @@ def test_case_H08_two_hundred_runs_are_two_hundred_files(tmp_path):
     assert len(group["sessions"]) == 200
 
 
-def test_case_H09_an_odd_value_is_skipped_and_counted(tmp_path):
-    """The part of scalars; histograms are not logged."""
+def test_an_odd_value_is_skipped_and_counted(tmp_path):
+    """H09, the part of scalars; histograms are not logged."""
     writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
     odd = [None, torch.tensor([]), torch.ones(2), "soon", 10**400]
     for step, value in enumerate(odd):
@@ -283,8 +283,8 @@ def test_case_H09_an_odd_value_is_skipped_and_counted(tmp_path):
     assert Board(tmp_path).curve("run", "loss/val") == dict.fromkeys(range(5), 1.5)
 
 
-def test_case_H10_curves_are_float32_and_say_so(tmp_path):
-    """The part of TensorBoard: rounded there, labelled, and a fractional step refused."""
+def test_curves_are_float32_and_say_so(tmp_path):
+    """H10, the part of TensorBoard: rounded there, labelled, and a fractional step refused."""
     writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
     for step, value in enumerate([16777217.0, 1e-50, 1e39]):
         writer.scalars(step, {"loss/val": value})

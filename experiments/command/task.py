@@ -27,6 +27,7 @@ from experiments.sweep.preview import preview_one
 from experiments.sweep.requests import make_request
 from experiments.sweep.unit_files import read_unit, unit_file
 from experiments.terminal.console import short_path, table
+from experiments.tracking.outputs import OutputFailed
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
 from experiments.training.run import Outcome, Request, run
 from experiments.training.user_errors import USER_ERRORS
@@ -72,6 +73,9 @@ class Task:
             ask(config.question, folder, config.dry_run)
         except USER_ERRORS as error:
             self.refused = error
+        except OutputFailed as error:
+            print(f"error: {error}", file=sys.stderr)
+            self.code = 1
         remove_empty(folder, self.since)
 
     def _single(self, config: DictConfig) -> float | None:

@@ -11,6 +11,7 @@ from experiments.compare.explaining.evidence import Evidence, gather
 from experiments.compare.processes import Workers
 from experiments.compare.reading.collection import NoRuns, collect
 from experiments.compare.reading.run_record import RunRecord
+from experiments.compare.reading.sweeps import Sweep
 from experiments.compare.statistics.blocks import TUNED, blocks
 from experiments.compare.statistics.budgets import Budgets, budgets
 from experiments.compare.statistics.comparison import compare
@@ -39,14 +40,23 @@ class Section:
 
 @dataclass(frozen=True)
 class ComparisonReport:
-    """All blocks, all runs, and what a reader must know about them; `roots` are the folders asked for."""
+    """All blocks, all runs, and what a reader must know about them; `roots` are the folders asked for.
+
+    `sweeps` are all commands that made several of the runs there, whichever were chosen.
+    """
 
     roots: Sequence[Path]
     question: Question
     tuned: Sequence[str]
     sections: list[Section]
     runs: list[RunRecord]
+    sweeps: list[Sweep]
     notes: list[str]
+
+    @property
+    def from_several(self) -> bool:
+        """Whether the runs came from more than one command, of which one made several."""
+        return bool(self.sweeps) and len({run.command for run in self.runs}) > 1
 
     @property
     def failed(self) -> list[RunRecord]:
@@ -59,21 +69,24 @@ def make(
     question: Question | None = None,
     tuned: Sequence[str] = TUNED,
     workers: Workers | None = None,
+    sweeps: Sequence[int] = (),
 ) -> ComparisonReport:
-    """Reads and compares all runs under `roots`; raises NoRuns or WrongMetric.
+    """Reads and compares all runs under `roots`, or those of the `sweeps` of these numbers.
+
+    Raises NoRuns, NoSweep or WrongMetric.
 
     `workers` share in the reading. Without them this process does all of it, and any script or notebook may call it.
     """
     workers = workers or Workers(most=1)
     question, folders = question or Question(), [Path(root) for root in roots]
-    found = collect(folders, workers)
+    found = collect(folders, workers, sweeps)
     results = [compare(block, question) for block in blocks(found.runs, tuned, found.notes)]
     if not results:
         raise NoRuns("all runs are NOT_APPLICABLE: these strategies do not exist for these components")
     evidence = gather(results, workers)
     sections = [Section(result, seen, budgets(result)) for result, seen in zip(results, evidence, strict=True)]
     problems = [problem for seen in evidence for variant in seen.values() for problem in variant.problems]
-    return ComparisonReport(folders, question, tuned, sections, found.runs, found.notes + problems)
+    return ComparisonReport(folders, question, tuned, sections, found.runs, found.sweeps, found.notes + problems)
 
 
 def environment(runs: Sequence[RunRecord]) -> dict[str, list[str]]:

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from experiments.tracking.outputs import save_figure, write_text
+
 
 @dataclass(frozen=True)
 class Check:
@@ -39,15 +41,13 @@ class Answer:
     figure: Any = field(default=None, compare=False)
 
     def write(self, folder: Path) -> None:
-        """answer.json and, of a figure, figure.svg and figure.png."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """answer.json and, of a figure, figure.svg and figure.png. Raises OutputFailed."""
         plain = {"checks": [asdict(c) for c in self.checks], "tables": [asdict(t) for t in self.tables]}
         if self.figure is not None:
-            self.figure.savefig(folder / "figure.svg", metadata={"Date": None})
-            self.figure.savefig(folder / "figure.png", dpi=110)
-        (folder / "answer.json").write_text(
-            json.dumps({**plain, "remarks": self.remarks}, indent=1, ensure_ascii=False)
-        )
+            save_figure(self.figure, folder / "figure.svg", metadata={"Date": None})
+            save_figure(self.figure, folder / "figure.png", dpi=110)
+        text = json.dumps({**plain, "remarks": self.remarks}, indent=1, ensure_ascii=False)
+        write_text(folder / "answer.json", text)
 
 
 def read(folder: Path) -> Answer:

@@ -11,14 +11,22 @@ from experiments.oracles import figures, findings, score_text
 from experiments.oracles.contender_scores import all_settings, score_all
 from experiments.oracles.setting import Setting
 from experiments.terminal.output import lasting_output
+from experiments.tracking.outputs import OutputFailed, OutputRefused, check_folder, write_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 
 
 @lasting_output()
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the table; the exit code, 2 for a command that is wrong."""
-    options = _parser().parse_args(arguments)
+    """Runs the table; the exit code: 1 if a file could not be written, 2 for a command that is wrong."""
+    try:
+        return _run(_parser().parse_args(arguments))
+    except (OutputRefused, OutputFailed) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, OutputRefused) else 1
+
+
+def _run(options: argparse.Namespace) -> int:
     if options.what == "findings":
         findings.write(PAGE, options.keep)
         return 0
@@ -30,6 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.draws is not None and options.draws < 1:
         print(f"--draws must be at least 1, got {options.draws}", file=sys.stderr)
         return 2
+    check_folder(options.out)
     _table(chosen, options.out, options.draws)
     return 0
 
@@ -45,9 +54,8 @@ def _table(chosen: list[Setting], out: Path, draws: int | None) -> None:
         print(score_text.terminal(setting, scored), flush=True)
         found += scored
         pages.append(score_text.markdown(setting, scored))
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "table.md").write_text("\n".join(pages))
-    (out / "table.json").write_text(json.dumps([row.plain() for row in found], indent=1, allow_nan=False))
+    write_text(out / "table.md", "\n".join(pages))
+    write_text(out / "table.json", json.dumps([row.plain() for row in found], indent=1, allow_nan=False))
     figures.write(found, out / "table.svg")
     print(f"written: {out / 'table.md'}, table.json, table.svg, table.png")
 

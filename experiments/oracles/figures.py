@@ -8,6 +8,7 @@ from typing import Any
 
 from experiments.oracles.contender_scores import ContenderScore
 from experiments.plotting import COLOURS, MARKERS, style
+from experiments.tracking.outputs import save_figure
 
 DEEP = "deep binary, depth "
 SHOWN = {  # contender: its name in the papers
@@ -23,11 +24,10 @@ SHOWN = {  # contender: its name in the papers
 
 
 def write(rows: Sequence[ContenderScore], path: Path) -> None:
-    """The figure as an SVG and a PNG."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """The figure as an SVG and a PNG. Raises OutputFailed."""
     figure = overview(rows)
     for suffix in (".svg", ".png"):
-        figure.savefig(path.with_suffix(suffix), dpi=150)
+        save_figure(figure, path.with_suffix(suffix), dpi=150)
 
 
 def overview(rows: Sequence[ContenderScore]) -> Any:

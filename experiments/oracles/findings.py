@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
 from experiments.oracles import answer
 from experiments.oracles.presets import FOLDER, Preset, ask, presets
+from experiments.tracking.outputs import check_folder, output_file, write_text
 
 INTRODUCTION = """# Findings
 
@@ -22,7 +22,11 @@ estimator's mean nearest to the truth. The whole table, every strategy on every 
 
 
 def write(page: Path, keep: bool) -> None:
-    """Asks all questions, or with `keep` takes the answers that are there, and writes the page and its figures."""
+    """Asks all questions, or with `keep` takes the answers that are there, and writes the page and its figures.
+
+    Raises OutputRefused or OutputFailed.
+    """
+    check_folder(page.parent, page.name)
     found = presets()
     parts = [INTRODUCTION]
     for number, preset in enumerate(found, 1):
@@ -31,7 +35,7 @@ def write(page: Path, keep: bool) -> None:
             _say(f"[{'#' * (number - 1)}{'.' * (len(found) - number + 1)}] {number}/{len(found)} {preset.name}")
             ask(preset.name, folder)
         parts.append(_section(preset, folder, page))
-    page.write_text("\n\n".join(part.strip() for part in parts) + "\n")
+    write_text(page, "\n\n".join(part.strip() for part in parts) + "\n")
     print(f"written: {page}")
 
 
@@ -41,9 +45,9 @@ def _section(preset: Preset, folder: Path, page: Path) -> str:
     text = [f"## {title.rstrip('?')}?", " ".join(filter(None, [rest, command])), f"Expected: {preset.expected}"]
     if not (folder / "answer.json").is_file():
         return "\n\n".join([*text, "Not asked yet."])
-    figures = page.parent / page.stem
-    figures.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(folder / "figure.svg", figures / f"{preset.name}.svg")
+    drawn = (folder / "figure.svg").read_bytes()
+    with output_file(page.parent / page.stem / f"{preset.name}.svg") as file:
+        file.write(drawn)
     return "\n\n".join([*text, answer.markdown(answer.read(folder)), f"![{title}?]({page.stem}/{preset.name}.svg)"])
 
 

@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 from experiments.config.choices import ConfigError
 from experiments.oracles import answer
 from experiments.oracles.answer import Answer
+from experiments.tracking.outputs import check_folder
 
 EXPERIMENTS = Path(__file__).parents[2] / "conf" / "experiment"
 FOLDER = Path("runs/questions")
@@ -48,13 +49,17 @@ def _preset(name: str, text: str) -> Preset:
 
 
 def ask(name: str, folder: Path, dry: bool = False) -> None:
-    """Measures, prints and writes, or only prints the question; raises ConfigError if there is no such question."""
+    """Measures, prints and writes, or only prints the question.
+
+    Raises ConfigError if there is no such question, OutputRefused before measuring and OutputFailed after it.
+    """
     known = {preset.name: preset for preset in presets()}
     if name not in known:
         raise ConfigError(f"no question {name!r}; there are: {', '.join(known)}")
     print(f"{textwrap.fill(known[name].question, 80)}\n", flush=True)
     if dry:
         return
+    check_folder(folder)
     module = importlib.import_module(f"experiments.oracles.questions.{name}")
     found: Answer = module.answer()
     found.write(folder)

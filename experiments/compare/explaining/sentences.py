@@ -19,6 +19,8 @@ def sentences(runs: Sequence[Symptoms], deciding: Collection[str] | None) -> lis
     if not runs:
         return ["no reported run"]
     found = [*_gradients(runs), *_norms(runs), *_decisions(runs, deciding), *_numbers(runs)]
+    if not found and not any(run.logged for run in runs):
+        return ["no logged step"]
     return found or ["nothing stands out: gradients reach every layer, no saturation, no exploding norm, no gap"]
 
 
@@ -29,10 +31,10 @@ def _gradients(runs: Sequence[Symptoms]) -> Iterator[str]:
     zero = _layers(runs, lambda run: run.zero, lambda share: share > DEAD)
     zero = {layer: share for layer, share in zero.items() if layer not in dead}
     if zero:
-        yield f"most inputs get gradient 0: {_shares(zero)} of the inputs at the end of training"
+        yield f"most inputs get gradient 0: {_shares(zero)} of the inputs {_when(runs)}"
     saturated = _layers(runs, lambda run: run.saturated, lambda share: share > SATURATED)
     if saturated:
-        yield f"saturation: {_shares(saturated)} of the inputs lie outside the op's range at the end"
+        yield f"saturation: {_shares(saturated)} of the inputs lie outside the op's range {_when(runs)}"
     names = list(dict.fromkeys(name for run in runs for name in run.never_trained))
     if names:
         count = sum(bool(run.never_trained) for run in runs)
@@ -45,13 +47,13 @@ def _norms(runs: Sequence[Symptoms]) -> Iterator[str]:
         yield f"exploding gradient norm in {len(peaks)} of {len(runs)} runs: up to {max(peaks):.3g} times its median"
     growths = [run.growth for run in runs if run.growth is not None]
     if growths and median(growths) > GROWTH:
-        yield f"the gradient norm grew {median(growths):.3g}-fold from the start to the end of training"
+        yield f"the gradient norm {_when(runs)} is {median(growths):.3g} times that at the start"
 
 
 def _decisions(runs: Sequence[Symptoms], deciding: Collection[str] | None) -> Iterator[str]:
     gaps = [run.gap for run in runs if run.gap is not None]
     if gaps and abs(fmean(gaps)) > GAP:
-        yield f"soft-to-hard gap at the end: {100 * fmean(gaps):+.1f} points of validation accuracy (soft - hard)"
+        yield f"soft-to-hard gap {_when(runs)}: {100 * fmean(gaps):+.1f} points of validation accuracy (soft - hard)"
     moved = _layers(runs, lambda run: run.flips, lambda share: share > FLIPS)
     flips = {layer: share for layer, share in moved.items() if deciding is not None and layer in deciding}
     if flips:
@@ -69,6 +71,12 @@ def _numbers(runs: Sequence[Symptoms]) -> Iterator[str]:
     if skipped:
         count = sum(run.skipped > 0 for run in runs)
         yield f"lost to non-finite gradients: {skipped} optimizer steps in {count} of {len(runs)} runs"
+
+
+def _when(runs: Sequence[Symptoms]) -> str:
+    """The moment that the last values belong to."""
+    count = sum(run.unfinished for run in runs)
+    return f"so far ({count} of {len(runs)} runs unfinished)" if count else "at the end of training"
 
 
 def _layers(

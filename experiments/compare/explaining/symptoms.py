@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from experiments.compare.reading.learning_curves import RunCurves
-from experiments.compare.reading.run_record import RunRecord
+from experiments.compare.reading.run_record import UNFINISHED, RunRecord
 from experiments.compare.statistics.bands import gap_curve
 
-LATE = 0.1  # share of the logged steps that count as the end of training
+LATE = 0.1  # share of the logged steps that count as the end
 
 
 @dataclass
@@ -19,9 +19,10 @@ class Symptoms:
     """Of one run; layers by name.
 
     `dead`: share of logged steps at which the gradient at the layer's input was exactly 0 and that at its output not.
-    `zero`, `saturated`: mean share of such inputs at the end of training. `flips`: share of hard outputs that changed
+    `zero`, `saturated`: mean share of such inputs at the end of the log. `flips`: share of hard outputs that changed
     between the last two evaluations. `peak`: largest gradient norm over the median one. `growth`: median norm at the
-    end over that at the start. `gap`: soft minus hard validation accuracy at the last evaluation.
+    end over that at the start. `gap`: soft minus hard validation accuracy at the last evaluation. `unfinished`: whether
+    the run is still in training, or was interrupted. `logged`: whether any step is in its log.
     """
 
     dead: dict[str, float] = field(default_factory=dict)
@@ -34,11 +35,14 @@ class Symptoms:
     non_finite: int = 0  # logged steps with a loss or gradient norm that is not finite
     skipped: int = 0  # optimizer steps left out
     never_trained: tuple[str, ...] = ()
+    unfinished: bool = False
+    logged: bool = True
 
 
 def symptoms(run: RunRecord, curves: RunCurves) -> Symptoms:
     """The symptoms of a run."""
     found = Symptoms(skipped=run.skipped_steps, never_trained=run.never_trained)
+    found.unfinished, found.logged = run.outcome == UNFINISHED, bool(curves.curves)
     for tag in curves.curves:
         kind, _, rest = tag.partition("/")
         layer, _, what = rest.rpartition("/")

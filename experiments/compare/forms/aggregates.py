@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,11 @@ from experiments.terminal.console import short_path
 from experiments.tracking.curve_layout import margin_layout_summary
 from experiments.tracking.event_file import EventFile
 from experiments.tracking.hparams import columns_summary, end_summary, hparam_values, row_summary
+from experiments.tracking.outputs import OutputRefused, naming
 
 MARK = ".hardgrad-aggregates"  # in a folder that holds nothing else than these files
+EVENT_FILES = "events.out.tfevents.*"
+LONGEST_NAME = 120  # bytes of a folder's name, which may be 255
 MOST_PICTURED = 40  # runs; beyond that only the first of each variant gets its pictures
 LOWER, UPPER = "lower", "upper"
 _SCORES = ("accuracy/test", "accuracy/val", "loss/val")
@@ -35,8 +39,14 @@ _BANDS = {  # in the order in which they are shown: TensorBoard takes the last o
 }
 
 
-class FolderTaken(Exception):
+class FolderTaken(OutputRefused):
     """The log folder holds something else."""
+
+
+def refuse_other_files(folder: Path) -> None:
+    """Raises FolderTaken for a folder with other files."""
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).exists():
+        raise FolderTaken(f"{folder} has files that are not of an earlier report; choose another log folder")
 
 
 def write_aggregates(report: ComparisonReport, folder: Path, pictures: str = "auto") -> list[str]:
@@ -45,9 +55,14 @@ def write_aggregates(report: ComparisonReport, folder: Path, pictures: str = "au
     `mean/<block>/<strategy>` has each tag's mean, and the ends of its band as lower/<tag> and upper/<tag>;
     `seeds/<block>/<strategy>/seed=<n>` the score and hyperparameters of a run, with pictures of its layers' ops.
     `pictures`: `all` runs, `none`, or `auto`, all of up to 40 runs and otherwise the first of each variant.
-    Raises FolderTaken if the folder has other files.
+    Raises FolderTaken or OutputFailed.
     """
-    _clear(folder)
+    refuse_other_files(folder)
+    with naming(folder), _replacing_event_files(folder):
+        return _write(report, folder, pictures)
+
+
+def _write(report: ComparisonReport, folder: Path, pictures: str) -> list[str]:
     few = sum(len(choice.runs) for section in report.sections for choice in section.result.choices) <= MOST_PICTURED
     everyone = pictures == "all" or (pictures == "auto" and few)
     problems: dict[str, list[Path]] = {}
@@ -81,20 +96,29 @@ def _columns(report: ComparisonReport) -> list[str]:
     return list(dict.fromkeys([*options, *report.tuned, *(part.partition("=")[0] for part in parts)]))
 
 
-def _clear(folder: Path) -> None:
-    """An empty folder with the mark in it."""
+@contextmanager
+def _replacing_event_files(folder: Path) -> Iterator[None]:
+    """The event files that the block writes replace the earlier ones; after an error the earlier ones stay."""
     folder.mkdir(parents=True, exist_ok=True)
-    mark = folder / MARK
-    if not mark.exists() and any(folder.iterdir()):
-        raise FolderTaken(f"{folder} has files that are not of an earlier report; choose another log folder")
-    for file in folder.rglob("events.out.tfevents.*"):
+    (folder / MARK).touch()
+    earlier = set(folder.rglob(EVENT_FILES))
+    try:
+        yield
+    except BaseException:
+        _remove(set(folder.rglob(EVENT_FILES)) - earlier)
+        raise
+    _remove(earlier)
+
+
+def _remove(files: Iterable[Path]) -> None:
+    for file in files:
         file.unlink()
-    mark.touch()
 
 
 def safe(name: str) -> str:
     """A name that can name a folder; TensorBoard shows it as the run's."""
-    return "".join(letter if letter.isalnum() or letter in " =,.()+-_" else "_" for letter in name)[:120]
+    plain = "".join(letter if letter.isalnum() or letter in " =,.()+-_" else "_" for letter in name)
+    return plain.encode()[:LONGEST_NAME].decode(errors="ignore")
 
 
 def _write_bands(section: Section, variant: str, folder: Path) -> None:
@@ -144,9 +168,10 @@ def _write_pictures(run: RunRecord, file: EventFile, step: int) -> str:
     from experiments.compare.forms.op_images import png
 
     try:
-        for response in responses(run.path):
-            file.picture(f"op/{response.layer}", png(response), step)
+        drawn = {f"op/{response.layer}": png(response) for response in responses(run.path)}
     except Exception as error:  # a run of another version, without a checkpoint, ...: the rest of the report is written
         text: Any = str(error).splitlines()
         return f"ops cannot be pictured ({type(error).__name__}: {text[0] if text else ''})"
+    for tag, picture in drawn.items():
+        file.picture(tag, picture, step)
     return ""

@@ -16,6 +16,7 @@ from experiments.compare.forms.plain_text import printable
 from experiments.compare.report import ComparisonReport, Section
 from experiments.compare.statistics.results import Question
 from experiments.plotting import looks, style
+from experiments.tracking.outputs import save_figure
 
 KINDS = ("curves", "layers", "sensitivity", "differences")
 # Inches, set by hand: with matplotlib's own layout drawing takes 1.8 times as long.
@@ -108,8 +109,8 @@ def svg(figure: Any, **place: Any) -> str:
 def save(figure: Any, stem: Path) -> None:
     """Writes a figure as SVG and PNG."""
     with style():
-        figure.savefig(f"{stem}.svg", metadata={"Date": None})
-        figure.savefig(f"{stem}.png", dpi=150)
+        save_figure(figure, stem.with_name(f"{stem.name}.svg"), metadata={"Date": None})
+        save_figure(figure, stem.with_name(f"{stem.name}.png"), dpi=150)
 
 
 def heat_map(report: ComparisonReport) -> Any:

@@ -11,6 +11,7 @@ from experiments.compare.forms.machine_files import write_machine_files
 from experiments.compare.processes import Workers
 from experiments.compare.report import ComparisonReport, Section
 from experiments.compare.statistics.results import Question
+from experiments.tracking.outputs import write_text
 
 
 @dataclass(frozen=True)
@@ -21,16 +22,18 @@ class _Drawing:
 
 
 def write(report: ComparisonReport, folder: Path, workers: Workers) -> Path:
-    """Writes report.html, report.md, report.json, the CSV files and `figures/`; returns the page's path."""
+    """Writes report.html, report.md, report.json, the CSV files and `figures/`; returns the page's path.
+
+    Raises OutputFailed.
+    """
     figures = folder / "figures"
-    figures.mkdir(parents=True, exist_ok=True)
     tasks = [_Drawing(section, report.question, figures / str(i)) for i, section in enumerate(report.sections)]
     drawn = workers.spread(_draw, tasks, "drawing")
     save(heat_map(report), figures / "heat_map")
     write_machine_files(report, folder)
-    (folder / "report.md").write_text(markdown.render(report, folder), encoding="utf-8")
+    write_text(folder / "report.md", markdown.render(report, folder))
     path = folder / "report.html"
-    path.write_text(page.render(report, drawn, folder), encoding="utf-8")
+    write_text(path, page.render(report, drawn, folder))
     return path
 
 

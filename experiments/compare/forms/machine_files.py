@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.report import ComparisonReport, Section, environment, row, varied_keys
 from experiments.compare.statistics.tuning import TrialChoice
+from experiments.tracking.outputs import naming, output_file
 from experiments.tracking.strict_json import write_json
 
 FORMAT = 1
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # first letters of what spreadsheets evaluate
 _METRICS = ("accuracy/val", "accuracy/test", "accuracy/val_soft", "loss/val", "loss/train")
 
 
 def write_machine_files(report: ComparisonReport, folder: Path) -> None:
-    """Writes report.json, runs.csv, scores.csv, differences.csv and curves.csv."""
-    write_json(folder / "report.json", as_json(report))
+    """Writes report.json, runs.csv, scores.csv, differences.csv and curves.csv. Raises OutputFailed."""
+    with naming(folder / "report.json"):
+        write_json(folder / "report.json", as_json(report))
     _write_csv(folder / "runs.csv", _runs(report))
     _write_csv(folder / "scores.csv", [row for section in report.sections for row in _scores(section)])
     _write_csv(folder / "differences.csv", [row for section in report.sections for row in _differences(section)])
@@ -33,6 +38,7 @@ def as_json(report: ComparisonReport) -> dict[str, Any]:
         "roots": [str(root) for root in report.roots],
         "question": dataclasses.asdict(report.question),
         "tuned": list(report.tuned),
+        "sweeps": [dataclasses.asdict(sweep) for sweep in report.sweeps],
         "notes": report.notes,
         "environment": environment(report.runs),
         "varied": varied_keys(report.runs),
@@ -72,7 +78,8 @@ def _choice(choice: TrialChoice) -> dict[str, Any]:
 
 def _runs(report: ComparisonReport) -> list[dict[str, Any]]:
     columns = list(varied_keys(report.runs))
-    return [_run(run, columns) for run in report.runs]
+    numbers = {sweep.command: sweep.number for sweep in report.sweeps}
+    return [_run(run, columns) | {"sweep": numbers.get(run.command)} for run in report.runs]
 
 
 def _run(run: RunRecord, columns: Sequence[str]) -> dict[str, Any]:
@@ -103,12 +110,18 @@ def _curves(section: Section) -> Iterator[dict[str, Any]]:
 
 
 def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """The columns are the keys of the first row."""
     rows = iter(rows)
     first = next(rows, None)
-    with open(path, "w", newline="", encoding="utf-8", errors="surrogateescape") as file:
-        if first is None:
-            return
-        writer = csv.DictWriter(file, list(first), restval="", extrasaction="ignore")
-        writer.writeheader()
-        writer.writerow(first)
-        writer.writerows(rows)
+    with output_file(path) as file:
+        text = io.TextIOWrapper(file, newline="", encoding="utf-8", errors="surrogateescape")
+        if first is not None:
+            writer = csv.writer(text)
+            writer.writerow(map(_cell, first))
+            writer.writerows([_cell(one.get(key, "")) for key in first] for one in chain([first], rows))
+        text.detach()
+
+
+def _cell(value: Any) -> Any:
+    """A value that no spreadsheet takes for a formula: text that begins like one gets an apostrophe in front."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

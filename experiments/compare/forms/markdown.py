@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.compare.forms import tables
 from experiments.compare.forms.overview import overview_table
-from experiments.compare.forms.plain_text import printable, relative
+from experiments.compare.forms.plain_text import printable, relative, sweeps
 from experiments.compare.forms.tables import TextTable
 from experiments.compare.report import ComparisonReport, Section, environment, varied_keys
 
@@ -16,6 +16,9 @@ from experiments.compare.report import ComparisonReport, Section, environment, v
 def render(report: ComparisonReport, folder: Path) -> str:
     """The whole report; figures and run folders are linked relative to `folder`."""
     lines = ["# Comparison", "", f"Of {', '.join(f'`{escape(str(root))}`' for root in report.roots)}.", ""]
+    if report.from_several:
+        lines += ["Runs of several commands; `--sweep N` chooses:", ""]
+        lines += [*(f"- {escape(line)}" for line in sweeps(report)), ""]
     lines += [*draw(overview_table(report)), ""]
     for index, section in enumerate(report.sections):
         lines += [

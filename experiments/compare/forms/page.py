@@ -11,7 +11,7 @@ from experiments.compare.forms import tables
 from experiments.compare.forms.drawings import heat_map, svg
 from experiments.compare.forms.overview import overview_table
 from experiments.compare.forms.panels import MOST_BANDS
-from experiments.compare.forms.plain_text import counts, printable, relative
+from experiments.compare.forms.plain_text import counts, printable, relative, sweeps
 from experiments.compare.report import ComparisonReport, Section, environment, varied_keys
 from experiments.plotting import Dash, looks
 
@@ -32,6 +32,7 @@ def render(report: ComparisonReport, drawn: Sequence[Sequence[tuple[str, str]]],
     return made.get_template(TEMPLATE).render(
         title="Comparison of strategies",
         counts=counts(report),
+        sweeps=sweeps(report),
         roots=[str(root) for root in report.roots],
         meaning=meaning(report),
         overview=overview_table(report),

@@ -25,6 +25,8 @@ _NUMBER = re.compile(r"[-+.<\d]+( \[.*\])?")
 def render(report: ComparisonReport) -> str:
     """The report as lines of at most 80 columns, but for words that are longer."""
     lines = [counts(report)]
+    if report.from_several:
+        lines += ["of several commands; --sweep N chooses:", *_list(sweeps(report))]
     for section in report.sections:
         lines += ["", *_section(section, report)]
     if report.failed:
@@ -38,6 +40,16 @@ def counts(report: ComparisonReport) -> str:
     """How many runs there are, by how they ended."""
     found = Counter(run.outcome for run in report.runs)
     return f"{len(report.runs)} runs: " + ", ".join(f"{count} {name}" for name, count in sorted(found.items()))
+
+
+def sweeps(report: ComparisonReport) -> list[str]:
+    """The sweeps with their runs, and how many runs came from no sweep; empty if all came from one command."""
+    if not report.from_several:
+        return []
+    known = {sweep.command for sweep in report.sweeps}
+    others = sum(run.command not in known for run in report.runs)
+    more = [f"{others} of a command of their own, or of none that is recorded"] if others else []
+    return [*map(str, report.sweeps), *more]
 
 
 def _section(section: Section, report: ComparisonReport) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from experiments.compare.processes import Workers
 from experiments.compare.reading.run_files import Unreadable
 from experiments.compare.reading.run_record import RunRecord, read_run
+from experiments.compare.reading.sweeps import Sweep, find_sweeps, runs_of
 from experiments.terminal.console import short_path
 from experiments.tracking.run_paths import RunPaths
 
@@ -21,16 +22,18 @@ class NoRuns(Exception):
 
 @dataclass
 class Collection:
-    """The runs, in the order of their paths, and what was left out or is odd, in words."""
+    """The runs, in the order of their paths, the sweeps that are there, and what was left out or is odd, in words."""
 
     runs: list[RunRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    sweeps: list[Sweep] = field(default_factory=list)
 
 
-def collect(roots: Iterable[str | Path], workers: Workers | None = None) -> Collection:
-    """Every run under `roots`; of two runs with one configuration and seed the finished, then the newer one.
+def collect(roots: Iterable[str | Path], workers: Workers | None = None, sweeps: Sequence[int] = ()) -> Collection:
+    """Every run under `roots`, or those of the `sweeps` of these numbers.
 
-    Raises NoRuns if a folder does not exist or none of them holds a readable run.
+    Of two runs with one configuration and seed the finished, then the newer one.
+    Raises NoRuns if a folder does not exist or none of them holds a readable run, NoSweep for another number.
     """
     folders = [Path(root) for root in roots]
     missing = [folder for folder in folders if not folder.is_dir()]
@@ -43,7 +46,11 @@ def collect(roots: Iterable[str | Path], workers: Workers | None = None) -> Coll
             found.runs.append(read_run(folder))
         except Unreadable as error:
             found.notes.append(f"skipped {short_path(folder)}: {error}")
-    found.runs = _with_classes(_each_once(found.runs, found.notes))
+    found.sweeps = find_sweeps(found.runs)
+    chosen = runs_of(found.runs, found.sweeps, sweeps)
+    if len(chosen) < len(found.runs):
+        found.notes.append(f"{len(found.runs) - len(chosen)} runs are left out, which --sweep does not choose")
+    found.runs = _with_classes(_each_once(chosen, found.notes))
     if not found.runs:
         skipped = "".join(f"\n  {note}" for note in found.notes[:10])
         raise NoRuns(f"no run under {', '.join(map(str, folders))}; a run folder has a status.json{skipped}")

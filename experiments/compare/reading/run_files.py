@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from experiments.config.folder_names import override_key
+from experiments.config.settings import CONDUCT
 from experiments.tracking.flat_config import flatten
 from experiments.tracking.run_errors import reason
 from experiments.tracking.run_paths import RunPaths
@@ -51,15 +55,24 @@ def read_result(paths: RunPaths, status: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def read_environment(paths: RunPaths, status: Mapping[str, Any]) -> dict[str, Any]:
-    """All of `env.json` but the command line, flat; empty if there is no such file, and never was."""
+def read_environment(paths: RunPaths, status: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """All of `env.json` but the command line, flat, and the command line; empty if there is no such file, and never was."""
     check_sealed(status, paths.env)
     if not os.path.lexists(paths.env):
-        return {}
+        return {}, ""
     content = read_json(paths.env)
     if not isinstance(content, dict):
         raise Unreadable(f"{paths.env.name} is not the environment of a run")
-    return {key: comparable(value) for key, value in flatten(content).items() if key != "argv"}
+    command = _command_line(content.pop("argv", None))
+    return {key: comparable(value) for key, value in flatten(content).items()}, command
+
+
+def _command_line(argv: Any) -> str:
+    """A recorded command line, without the keys that do not affect results; empty if none was recorded."""
+    if not isinstance(argv, list) or not argv:
+        return ""
+    program, *rest = map(str, argv)
+    return shlex.join([Path(program).name, *(one for one in rest if override_key(one) not in CONDUCT)])
 
 
 def comparable(value: Any) -> Any:

@@ -44,7 +44,8 @@ class RunRecord:
     """A run: its configuration (`options` by group, flat `config` without the seed) and its result.
 
     `outcome` is done, diverged, crashed, unfinished or n/a, `reason` its words. `conditions` are what two runs must
-    share to be a pair; `environment` is all of `env.json`, flat, with the CIRCUMSTANCES. `best` and `last` are
+    share to be a pair; `environment` is all of `env.json`, flat, with the CIRCUMSTANCES, except the command line.
+    `command` is that line without keys that do not affect results, empty if it is not recorded. `best` and `last` are
     values by tag. `classes` are those of the data set, `target` its configured class. What the run does not record is
     None.
     """
@@ -60,6 +61,7 @@ class RunRecord:
     seconds: float | None
     conditions: Mapping[str, Any]
     environment: Mapping[str, Any]
+    command: str
     best: Mapping[str, float]
     last: Mapping[str, float]
     never_trained: tuple[str, ...]
@@ -107,7 +109,7 @@ def read_run(folder: str | Path) -> RunRecord:
         never_trained = (*map(str, result.get("never_trained", ())), *map(str, result.get("zero_gradient", ())))
         skipped_steps = int(result.get("skipped_steps", 0))
     with as_unreadable(paths.env):
-        environment = read_environment(paths, status)
+        environment, command = read_environment(paths, status)
     outcome, reason = _outcome(paths.path, status, last)
     return RunRecord(
         path=paths.path,
@@ -121,6 +123,7 @@ def read_run(folder: str | Path) -> RunRecord:
         seconds=number(status.get("seconds")),
         conditions=_conditions(environment, flat, str(result.get("engine", "unknown")), outcome),
         environment=environment,
+        command=command,
         best=_numbers(result.get("best", {})),
         last=last,
         never_trained=never_trained,

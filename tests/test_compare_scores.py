@@ -1,0 +1,257 @@
+"""What a run scores, what is chosen and what is reported: metric, seeds, trials, budgets, bands and the baseline."""
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy")
+
+from experiments.compare.reading.learning_curves import RunCurves
+from experiments.compare.statistics.bands import GAP, band, bands
+from experiments.compare.statistics.blocks import RunBlock, Trial, Variant
+from experiments.compare.statistics.budgets import Budgets, budget_scores, budgets
+from experiments.compare.statistics.comparison import baseline_of, compare
+from experiments.compare.statistics.intervals import ConfidenceInterval, mean_interval
+from experiments.compare.statistics.metric import Metric, outcomes
+from experiments.compare.statistics.results import Question, VariantScore
+from experiments.compare.statistics.tuning import Seeds, choose, expected_best, split_seeds
+from run_folders import record
+
+
+def test_a_metric_reads_the_best_or_the_last_checkpoint():
+    run = record(best={"accuracy/test": 0.7}, last={"accuracy/test": 0.6, "loss/val": 1.5})
+    assert Metric().of(run) == 0.7
+    assert Metric(at="last").of(run) == 0.6
+    assert Metric("loss/val", "last").of(run) == 1.5
+    assert Metric("loss/val").of(run) is None
+    assert (Metric().sign, Metric("loss/val").sign) == (1, -1)
+
+
+@pytest.mark.parametrize("outcome", ["diverged", "crashed"])
+def test_a_failed_run_scores_as_a_guess_and_an_unfinished_one_not(outcome):
+    failed = record(outcome=outcome, classes=4)
+    assert Metric().of(failed) == 0.25
+    assert Metric("loss/val").of(failed) == math.log(4)
+    assert Metric().of(record(outcome=outcome, classes=None)) is None
+    assert Metric().of(record(outcome="unfinished")) is None
+    assert Metric().of(record(outcome="n/a")) is None
+
+
+def test_outcomes_other_than_done_are_counted_by_name():
+    runs = [record(outcome=name) for name in ("done", "unfinished", "crashed", "crashed")]
+    assert outcomes(runs) == "2 crashed, 1 unfinished"
+    assert outcomes(runs[:1]) == ""
+
+
+def block(**trials):
+    """A block; each variant has one trial for each learning rate, given with its accuracy by seed."""
+    variants = []
+    for strategy, rates in trials.items():
+        listed = []
+        for rate, accuracies in rates.items():
+            runs = {
+                seed: value if not isinstance(value, float) else record(strategy, seed, value)
+                for seed, value in accuracies.items()
+            }
+            listed.append(Trial({"optimizer.lr": rate}, runs))
+        variants.append(Variant(strategy, strategy, listed))
+    return RunBlock(("floor",), variants, {}, {})
+
+
+def same(value, *seeds):
+    return dict.fromkeys(seeds, value)
+
+
+def test_without_tuning_every_seed_is_reported():
+    assert split_seeds(block(ste={1: same(0.5, 3, 1)}, smooth={1: same(0.5, 2)}), None) == Seeds((), (1, 2, 3))
+
+
+def test_given_seeds_choose_and_the_others_are_reported():
+    found = split_seeds(block(ste={1: same(0.5, 0, 1, 2)}), (1, 7))
+    assert found == Seeds((1, 7), (0, 2), "chosen on the seeds given")
+    assert split_seeds(block(ste={1: same(0.5, 0, 1)}), ()) == Seeds((), (0, 1), "chosen on the seeds given")
+
+
+def test_seeds_that_all_trials_have_choose_where_others_have_one_trial_each():
+    grid = {1: same(0.5, 5, 6), 2: same(0.5, 6, 5, 0, 1)}
+    every = "chosen on the seeds that every setting has"
+    assert split_seeds(block(ste=grid), None) == Seeds((5, 6), (0, 1), every)
+    assert split_seeds(block(ste=grid, smooth={1: same(0.5, 0, 1)}), None) == Seeds((5, 6), (0, 1), every)
+
+
+@pytest.mark.parametrize(("count", "choosing"), [(2, (1,)), (3, (2,)), (5, (4,)), (6, (4, 5)), (7, (5, 6))])
+def test_on_a_full_grid_the_last_third_of_the_seeds_choose_at_least_one(count, choosing):
+    grid = {rate: same(0.5, *range(count)) for rate in (1, 2)}
+    reported = tuple(range(count - len(choosing)))
+    assert split_seeds(block(ste=grid), None) == Seeds(choosing, reported, "chosen on the last third of the seeds")
+
+
+def test_a_single_seed_chooses_and_is_reported():
+    why = "chosen and reported on the same seed, which flatters every strategy"
+    assert split_seeds(block(ste={1: same(0.5, 4), 2: same(0.5, 4)}), None) == Seeds((4,), (4,), why)
+
+
+def chosen(trials, seeds=None):
+    (found,) = choose(block(ste=trials), seeds or Seeds((0, 1), (2, 3)))
+    return found
+
+
+def test_the_best_mean_on_the_choosing_seeds_is_chosen_and_reported_on_the_others():
+    found = chosen({1: {0: 0.9, 1: 0.1, 2: 0.2}, 2: {0: 0.6, 1: 0.6, 2: 0.3, 3: 0.4}, 3: {2: 0.99, 3: 0.99}})
+    assert found.trial.values == {"optimizer.lr": 2}
+    assert [run.seed for run in found.runs] == [2, 3]
+    assert found.edges == []
+    assert [values["optimizer.lr"] for values, _ in found.curve] == [1, 2]
+    assert [interval.mean for _, interval in found.curve] == [0.5, 0.6]
+    assert (found.trials, found.equal_trials) == (3, 3)
+    assert found.expected is None  # of three trials two have a score
+
+
+def test_a_tie_goes_to_the_trial_with_more_runs_to_report():
+    assert chosen({1: same(0.5, 0, 2), 2: same(0.5, 0, 2, 3)}).trial.values == {"optimizer.lr": 2}
+    assert chosen({1: same(0.5, 0, 2, 3), 2: same(0.5, 0, 2)}).trial.values == {"optimizer.lr": 1}
+
+
+def test_where_no_trial_can_be_chosen_by_score_the_one_with_more_runs_is_reported():
+    found = chosen({1: same(0.5, 2), 2: same(0.5, 2, 3)})
+    assert (found.trial.values, found.curve, found.expected) == ({"optimizer.lr": 2}, [], None)
+    diverged = {seed: record(seed=seed, outcome="diverged") for seed in (0, 1)}
+    assert chosen({1: diverged, 2: same(0.05, 0)}).trial.values == {"optimizer.lr": 1}  # a guess is 0.1
+
+
+def test_equal_trials_are_the_fewest_that_any_variant_had():
+    grid = {rate: same(rate / 10, 0, 1, 2, 3) for rate in (1, 2, 4)}
+    found = choose(block(ste=grid, smooth={rate: grid[rate] for rate in (1, 2)}), Seeds((0, 1), (2, 3)))
+    assert [(one.equal_trials, one.trials) for one in found] == [(2, 3), (2, 2)]
+    assert [one.expected for one in found] == pytest.approx([(0.2 + 0.4 + 0.4) / 3, 0.2])
+
+
+def test_only_numbers_have_an_edge():
+    found = chosen({"auto": same(0.9, 0, 2), 1: same(0.5, 0, 2), 2: same(0.4, 0, 2)})
+    assert (found.trial.values, found.edges) == ({"optimizer.lr": "auto"}, [])
+    assert chosen({1: same(0.9, 0, 2), "auto": same(0.5, 0, 2)}).edges == []
+
+
+def test_the_best_of_all_trials_is_the_best_one_and_of_one_the_mean():
+    assert expected_best([0.1, 0.4, 0.3], 3) == 0.4
+    assert expected_best([0.1, 0.4, 0.4], 1) == pytest.approx(0.3)
+
+
+def curve(**tags):
+    """Curves of tags with steps and values; a double underscore is a slash."""
+    return RunCurves(
+        {tag.replace("__", "/"): (np.array(steps), np.array(values, float)) for tag, (steps, values) in tags.items()}
+    )
+
+
+CURVE = curve(accuracy__val=([10, 20, 30], [0.2, 0.6, 0.5]))
+
+
+def test_a_score_within_a_budget_is_the_best_one_by_then():
+    run = record(config={"max_steps": 30}, seconds=3.0)
+
+    def scored(steps=None, seconds=None, runs=(run,), curves=(CURVE,)):
+        found = budget_scores(runs, curves, Budgets(steps, seconds))
+        return tuple(None if one is None else one.mean for one in (found.at_steps, found.at_seconds))
+
+    assert [scored(steps)[0] for steps in (9, 10, 19, 20, 30)] == [None, 0.2, 0.2, 0.6, 0.6]
+    assert [scored(seconds=s)[1] for s in (0.9, 1.0, 1.9, 2.0, 9.0)] == [None, 0.2, 0.2, 0.6, 0.6]
+    assert scored() == (None, None)
+    assert scored(10, 1.0, [record(outcome="diverged", classes=4, config={"max_steps": 30})], [CURVE]) == (0.25, 0.25)
+    assert scored(10, 1.0, [record(outcome="unfinished", config={"max_steps": 30})], [CURVE]) == (None, None)
+    assert scored(20, 1.0, [record(seconds=None)], [CURVE]) == (0.6, None)
+    assert scored(20, 1.0, [record(config={"max_steps": "x"})], [CURVE]) == (0.6, None)
+    stacked = record(config={"max_steps": 30}, conditions={"engine": "stacked"})
+    assert scored(20, 1.0, [run, stacked], [CURVE, CURVE]) == (0.6, None)
+
+
+def result(**trials):
+    return compare(block(**trials), Question())
+
+
+def test_the_budget_is_the_least_that_any_variant_had():
+    def run(strategy, seed, steps, seconds, outcome="done"):
+        return record(strategy, seed, config={"max_steps": steps}, seconds=seconds, outcome=outcome)
+
+    found = budgets(
+        result(
+            ste={1: {0: run("ste", 0, 40, 2.0), 1: run("ste", 1, 30, 4.0)}},
+            smooth={1: {0: run("smooth", 0, 50, 9.0), 1: run("smooth", 1, 10, 0.1, "crashed")}},
+        )
+    )
+    assert found == Budgets(30, 3.0)
+    assert budgets(result(ste={1: {0: record(seconds=None, config={"max_steps": None})}})) == Budgets(None, None)
+
+
+def test_the_band_of_the_gap_is_that_of_soft_less_hard_where_both_are_logged():
+    first = curve(accuracy__val=([1, 2, 3], [0.1, 0.2, 0.3]), accuracy__val_soft=([2, 3], [0.5, 0.7]))
+    second = curve(accuracy__val=([2], [0.25]), accuracy__val_soft=([2], [0.5]), loss__val=([1], [3.0]))
+    found = bands([first, second])
+    assert set(found) == {"accuracy/val", "accuracy/val_soft", "loss/val", GAP}
+    assert found[GAP].steps.tolist() == [2, 3]
+    assert found[GAP].mean.tolist() == pytest.approx([0.275, 0.4])
+    assert (found[GAP].n.tolist(), found[GAP].of) == ([2, 1], 2)
+    assert (found["loss/val"].n.tolist(), found["loss/val"].of) == ([1], 2)
+    assert GAP not in bands([curve(accuracy__val=([1], [0.1]))])
+    assert GAP in bands([curve(accuracy__val=([1], [0.1])), second])
+
+
+def test_a_band_of_three_runs_is_their_t_interval():
+    values = [0.1, 0.4, 0.3]
+    found = band([(np.array([5]), np.array([value])) for value in values], 3)
+    expected = mean_interval(values)
+    assert (found.mean[0], found.low[0], found.high[0]) == pytest.approx((expected.mean, expected.low, expected.high))
+
+
+def test_the_baseline_is_the_one_asked_for_else_the_best_or_the_first():
+    scores = [
+        VariantScore(name, name.partition(" ")[0], ConfidenceInterval(mean, mean, mean, 2), "", None)
+        for name, mean in (("ste", 0.5), ("smooth (a=1)", 0.7), ("smooth (a=2)", 0.3))
+    ]
+
+    def asked(baseline, metric="accuracy/test"):
+        return baseline_of(scores, Question(Metric(metric), baseline)).name
+
+    assert [asked(name) for name in ("ste", "smooth", "smooth (a=2)")] == ["ste", "smooth (a=1)", "smooth (a=2)"]
+    assert asked("subgradient") == "ste"
+    assert (asked("best"), asked("best", "loss/val")) == ("smooth (a=1)", "smooth (a=2)")
+
+
+def test_a_comparison_is_the_variant_less_the_baseline():
+    found = result(
+        subgradient={1: {0: 0.1, 1: 0.2, 2: 0.4}},
+        ste={1: {0: 0.3, 1: 0.5, 2: 0.6}},
+        smooth={1: {0: record("smooth", 0, outcome="unfinished")}},
+    )
+    assert [(score.name, score.failures) for score in found.scores] == [
+        ("subgradient", ""),
+        ("ste", ""),
+        ("smooth", "1 unfinished"),
+    ]
+    assert found.scores[2].interval is None
+    (difference,) = found.differences
+    assert (difference.name, difference.baseline) == ("ste", "subgradient")
+    assert difference.interval.mean == pytest.approx(0.7 / 3)
+    assert difference.improvement == 8 / 9
+    assert (difference.p, difference.adjusted, difference.smallest_p) == (0.25, 0.25, 0.25)
+    assert result(ste={1: {0: 0.5}}).differences == []
+
+
+def test_of_losses_the_smaller_one_is_the_improvement():
+    losses = {seed: record("ste", seed, best={"loss/val": 0.5}) for seed in (0, 1)}
+    others = {seed: record("subgradient", seed, best={"loss/val": 0.7}) for seed in (0, 1)}
+    (difference,) = compare(block(subgradient={1: others}, ste={1: losses}), Question(Metric("loss/val"))).differences
+    assert difference.interval.mean == pytest.approx(-0.2)
+    assert difference.improvement == 1.0
+
+
+def test_the_time_of_a_variant_is_the_mean_of_its_finished_runs_that_had_one_of_their_own():
+    runs = {
+        0: record(seed=0, seconds=2.0),
+        1: record(seed=1, seconds=4.0),
+        2: record(seed=2, seconds=100.0, outcome="diverged"),
+        3: record(seed=3, seconds=100.0, conditions={"engine": "compiled"}),
+        4: record(seed=4, seconds=None),
+    }
+    assert result(ste={1: runs}).scores[0].seconds == 3.0
