@@ -33,6 +33,11 @@ class Component(Calibrated):
         return {"values": 1}
 
     @property
+    def repeats(self) -> int:
+        """How many times the op runs in one forward pass."""
+        return 1
+
+    @property
     def downsampling(self) -> int:
         """By which factor the component shrinks each spatial dimension."""
         return 1

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 from surrogates import block
 from surrogates.carriers import detached, flat, passing, passing_between
-from surrogates.float32 import in_float32, require_floating
+from surrogates.float32 import in_float32, require_float32, require_floating
 from surrogates.graft import graft
 from surrogates.op import READINGS, EmptyCell, Op, rewriting
 
@@ -24,12 +24,17 @@ class Strategy:
     """Which readings of an op give the value and the derivative; plain numbers and names, one call.
 
     Every strategy has the knobs `temperature` and `kernel`; one that it does not use is None.
+    Raises ValueError for a number that float32 cannot hold; a subclass's own checks come after that one.
     """
 
     temperature: float | None = None
     kernel: str | None = None
     soft_forward: ClassVar[bool] = False  # trains on another value than the hard op's
     estimates: ClassVar[bool] = False  # the derivative is right in the mean over the noise, not for each draw
+
+    def __post_init__(self) -> None:
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        require_float32(**{name: value for name, value in options.items() if isinstance(value, float)})
 
     def __call__(self, op: Op, *x: Tensor, T: Tensor | float | None = None, noise: Tensor | None = None) -> Tensor:
         """The op on x under this strategy; T defaults to `temperature`.

@@ -1,4 +1,4 @@
-"""float32, in which ops compute at least: constants that it holds, and functions of tensors of lower precision."""
+"""Numbers that torch holds: constants in float32, in which ops compute at least, counts, and lower precision."""
 
 from __future__ import annotations
 
@@ -11,15 +11,28 @@ import torch
 from torch import Tensor
 
 SMALLEST, LARGEST, RESOLUTION = 2.0**-126, 2.0**127 * (2 - 2.0**-23), 2.0**-23
+WIDEST = 1e25  # of a range: float32 holds it times the largest temperature, and sums over many samples of it
+MOST = 2**31 - 1  # of anything that is counted: sizes, samples, steps
 
 
 def require_float32(**constants: float) -> None:
-    """Raises ValueError naming the first finite constant that is neither 0 nor in float32's normal range."""
+    """Raises ValueError naming the first constant that is NaN, or finite, not 0 and outside float32's normal range."""
     for name, value in constants.items():
+        if math.isnan(value):
+            raise ValueError(f"{name} must be a number, got {value}")
         if value != 0 and math.isfinite(value) and not SMALLEST <= abs(value) <= LARGEST:
             raise ValueError(
                 f"{name} must be 0 or between {SMALLEST:.2g} and {LARGEST:.2g} in size (float32), got {value}"
             )
+
+
+def require_count(least: int = 1, most: int = MOST, **counts: int) -> None:
+    """Raises ValueError naming the first count that is no whole number between `least` and `most`."""
+    for name, value in counts.items():
+        if type(value) is not int or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}, got {value}")
+        if value > most:
+            raise ValueError(f"{name} must be at most {most}, got {value}")
 
 
 def require_power_of_two(**constants: float) -> None:
@@ -30,15 +43,16 @@ def require_power_of_two(**constants: float) -> None:
 
 
 def require_range(low: float, high: float, steps: int = 1) -> None:
-    """Raises ValueError unless low < high are finite and float32 holds every end of the equal steps between them."""
+    """Raises ValueError unless low < high are at most WIDEST and float32 holds every end of the equal steps between."""
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"low and high must be finite with low < high, got low={low} and high={high}")
     require_float32(low=low, high=high)
-    step = (high - low) / steps
-    if high - low > LARGEST or step < max(SMALLEST, RESOLUTION * max(abs(low), abs(high))):
-        fault = "too far" if high - low > LARGEST else "too near"
+    size = max(abs(low), abs(high))
+    if size > WIDEST:
+        raise ValueError(f"low and high must be at most {WIDEST:g} in size, got low={low} and high={high}")
+    if (high - low) / steps < max(SMALLEST, RESOLUTION * size):
         raise ValueError(
-            f"low and high are {fault} apart for float32 to hold {steps + 1} values between them, "
+            f"low and high are too near apart for float32 to hold {steps + 1} values between them, "
             f"got low={low} and high={high}"
         )
 

@@ -43,6 +43,8 @@ class Settings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
+            if value is not None and value >= 2**63:
+                raise ValueError(f"{name} must be below 2^63, got {value}")
         for kind in self.diagnostic_kinds:
             if kind not in DIAGNOSTICS:
                 raise ValueError(f"diagnostics must be null, {', '.join(DIAGNOSTICS)} or a list of these, got {kind!r}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Iterable
 from typing import Any
 
 from typeguard import TypeCheckError, check_type
+
+from surrogates.float32 import require_float32
 
 
 class ConfigError(ValueError):
@@ -42,7 +43,10 @@ def check_values(prefix: str, values: dict[str, Any], hints: dict[str, Any]) -> 
 
 
 def _check_value(name: str, value: Any, expected: Any) -> Any:
-    """The value, as a float if it is a whole number where a float is expected: lr=1 and lr=1.0 are one run."""
+    """The value, as a float if it is a whole number where a float is expected: lr=1 and lr=1.0 are one run.
+
+    A float is one that float32 holds: torch computes with no other, or raises an error in mid-training.
+    """
     try:
         if isinstance(value, bool) and not _takes(bool, expected):
             raise TypeCheckError("bool")
@@ -52,8 +56,11 @@ def _check_value(name: str, value: Any, expected: Any) -> Any:
     except (TypeCheckError, OverflowError):
         kind = getattr(expected, "__name__", None) if isinstance(expected, type) else None
         raise ConfigError(f"{name} must be {kind or _readable(expected)}, got {value!r}") from None
-    if isinstance(value, float) and math.isnan(value):
-        raise ConfigError(f"{name} must be a number, got {value}")
+    if isinstance(value, float):
+        try:
+            require_float32(**{name: value})
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
     return value
 
 

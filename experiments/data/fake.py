@@ -27,8 +27,9 @@ class Fake:
 
     def __post_init__(self) -> None:
         for name, least in (("size", 4), ("classes", 1), ("channels", 1), ("side", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"data set fake: data.{name}={getattr(self, name)} should be at least {least}")
+            value = getattr(self, name)
+            if not least <= value < 2**31:
+                raise ValueError(f"data set fake: data.{name}={value} should be at least {least}, and below 2^31")
         if self.channels > 4:
             raise ValueError(f"data set fake: data.channels={self.channels} should be at most 4, as in a picture")
 
@@ -37,15 +38,19 @@ class Fake:
         """Shape of one sample, channels first."""
         return (self.channels, self.side, self.side)
 
+    @property
+    def samples(self) -> int:
+        """Samples of all three parts."""
+        return self.size + 2 * (self.size // 4)
+
     def load(self) -> Dataset:
         """Draw the samples; raises nothing."""
         from torchvision.datasets import FakeData
         from torchvision.transforms import PILToTensor
 
         quarter = self.size // 4
-        total = self.size + 2 * quarter
         # FakeData seeds the global generators of every device and puts back the one of the CPU only.
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-            samples = FakeData(total, self.input_shape, self.classes, transform=PILToTensor())
-            x, y = zip(*(samples[index] for index in range(total)), strict=True)
+            samples = FakeData(self.samples, self.input_shape, self.classes, transform=PILToTensor())
+            x, y = zip(*(samples[index] for index in range(self.samples)), strict=True)
         return standardise("fake", self.classes, *cut((torch.stack(x), torch.tensor(y)), self.size, quarter, quarter))

@@ -44,5 +44,5 @@ def read_step(
             "clip_fraction": clipped,
             **by_tag(readings, list(rest)),
         }
-        steps.append(LoggedStep(StepNumbers(losses, gradient, weight, temperature), values))
+        steps.append(LoggedStep(StepNumbers(losses, gradient, weight, temperature, bool(window.clipped)), values))
     return steps

@@ -22,18 +22,33 @@ class Diverged(Exception):
 
 @dataclass(frozen=True)
 class StepNumbers:
-    """The losses of the steps since the last logged one, norms of gradients and weights by parameter, T by layer."""
+    """The losses of the steps since the last logged one, norms of gradients and weights by parameter, T by layer.
+
+    `clips` says whether gradients are clipped.
+    """
 
     losses: list[float]
     gradients: Mapping[str, float]
     weights: Mapping[str, float]
     temperatures: Mapping[str, float]
+    clips: bool = False  # then the optimizer gets no gradient larger than the limit, however large it was
 
     @property
     def is_sound(self) -> bool:
-        """Whether all are finite, and all norms can be squared."""
-        norms = (*self.gradients.values(), *self.weights.values())
-        return all(map(math.isfinite, (*self.losses, *self.temperatures.values()))) and all(map(_can_be_squared, norms))
+        """Whether all are finite, and all norms are those of numbers that can be trained with."""
+        finite = all(map(math.isfinite, (*self.losses, *self.temperatures.values())))
+        return finite and not self.bad_weights and not self.bad_gradients
+
+    @property
+    def bad_weights(self) -> dict[str, float]:
+        """The norms that are not finite, or too large to square."""
+        return {name: norm for name, norm in self.weights.items() if not norm < LARGEST}
+
+    @property
+    def bad_gradients(self) -> dict[str, float]:
+        """The same; where gradients are clipped, any finite norm will do."""
+        limit = math.inf if self.clips else LARGEST
+        return {name: norm for name, norm in self.gradients.items() if not norm < limit}
 
 
 def is_finite(values: Tensor) -> bool:
@@ -42,7 +57,7 @@ def is_finite(values: Tensor) -> bool:
 
 
 def describe_fault(model: nn.Module, x: Tensor, step: int, numbers: StepNumbers) -> str:
-    """Says which numbers of the logged step `step` are not finite or too large to square; empty if all are sound."""
+    """Says which numbers of the logged step `step` are not finite or too large; empty if all are sound."""
     if numbers.is_sound:
         return ""
     losses = numbers.losses
@@ -50,9 +65,8 @@ def describe_fault(model: nn.Module, x: Tensor, step: int, numbers: StepNumbers)
     parts = [f"training diverged by step {step}"]
     if bad_steps:
         parts.append(f"the loss is {losses[bad_steps[0] - step - 1]} from step {bad_steps[0]} on")
-    for what, norms in (("parameter", numbers.weights), ("gradient of", numbers.gradients)):
-        bad = [(name, norm) for name, norm in norms.items() if not _can_be_squared(norm)]
-        for name, norm in bad[:1]:
+    for what, bad in (("parameter", numbers.bad_weights), ("gradient of", numbers.bad_gradients)):
+        for name, norm in list(bad.items())[:1]:
             fault = f"has norm {norm:.3g}" if math.isfinite(norm) else "is not finite"
             more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
             parts.append(f"{what} {name} {fault} (layer {name.rpartition('.')[0] or 'model'}){more}")
@@ -62,11 +76,6 @@ def describe_fault(model: nn.Module, x: Tensor, step: int, numbers: StepNumbers)
     if layer:
         parts.append(f"the first layer whose output is not finite is {layer}")
     return "; ".join(parts) + ". Lower optimizer.lr, set optimizer.clip_norm, or see debug=anomaly"
-
-
-def _can_be_squared(norm: float) -> bool:
-    """False for NaN too."""
-    return norm < LARGEST
 
 
 def first_bad_layer(model: nn.Module, x: Tensor) -> str | None:

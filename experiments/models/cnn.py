@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from experiments.models.block import Block
 from experiments.models.mlp import require_at_least_one
+from experiments.models.size import ModelSize
 from surrogates import Component
 
 CONVS = {1: nn.Conv1d, 2: nn.Conv2d}
@@ -56,6 +57,29 @@ class CNN(nn.Module):
             channels = width
         self.blocks = nn.Sequential(*blocks)
         self.readout = nn.Linear(channels * prod(space), classes)
+
+    @staticmethod
+    def size(
+        input_shape: tuple[int, ...],
+        classes: int,
+        fan_in: int,
+        width: int = 32,
+        depth: int = 2,
+        kernel_size: int = 3,
+        batch_norm: bool = False,
+    ) -> ModelSize:
+        """The size of a model whose components take `fan_in` pre-activations and halve space; a lower bound for others.
+
+        Batch norm is not counted, nor are blocks for which no space is left.
+        """
+        channels, *space = input_shape
+        parameters = activations = 0
+        depth = min(depth, max(space, default=1).bit_length())
+        for _ in range(depth):
+            parameters += fan_in * width * (channels * kernel_size ** len(space) + 1)
+            channels, space = width, [size // 2 for size in space]
+            activations += width * prod(space)
+        return ModelSize(parameters + classes, activations, depth)
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits."""

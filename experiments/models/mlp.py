@@ -9,6 +9,7 @@ from math import prod
 from torch import Tensor, nn
 
 from experiments.models.block import Block
+from experiments.models.size import ModelSize
 from surrogates import Component, EmptyCell
 
 
@@ -42,6 +43,20 @@ class MLP(nn.Module):
             inputs = width
         self.blocks = nn.Sequential(*blocks)
         self.readout = nn.Linear(inputs, classes)
+
+    @staticmethod
+    def size(
+        input_shape: tuple[int, ...],
+        classes: int,
+        fan_in: int,
+        width: int = 128,
+        depth: int = 2,
+        batch_norm: bool = False,
+    ) -> ModelSize:
+        """The size of a model whose components take `fan_in` pre-activations; batch norm is not counted."""
+        first, later = prod(input_shape) + 1, width + 1
+        parameters = fan_in * width * (first + (depth - 1) * later) + classes * later
+        return ModelSize(parameters, depth * width, depth)
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits."""

@@ -1,5 +1,6 @@
 """Adam (Kingma & Ba 2015, arXiv 1412.6980)."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,6 +9,7 @@ import torch
 from torch import nn
 
 from experiments.optimizers.optimizer import Optimizer, require_share
+from surrogates.float32 import LARGEST
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,12 @@ class Adam(Optimizer):
         super().__post_init__()
         require_share("beta1", self.beta1)
         require_share("beta2", self.beta2)
-        if not self.eps > 0:
-            raise ValueError(f"eps must be positive, got {self.eps}")
+        if self.lr / (1 - self.beta1) > LARGEST:
+            raise ValueError(
+                f"lr / (1 - beta1) must be at most {LARGEST:.2g} (float32), got lr={self.lr} and beta1={self.beta1}"
+            )
+        if not 0 < self.eps < math.inf:
+            raise ValueError(f"eps must be positive and finite, got {self.eps}")
 
     def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """The torch optimizer over these parameters, all of them in one call a step."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import torch
 from torch import nn
+
+from surrogates.float32 import LARGEST, require_float32
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,21 @@ class Optimizer:
     warmup_steps: int = 0
 
     def __post_init__(self) -> None:
+        numbers = {field.name: getattr(self, field.name) for field in fields(self)}
+        require_float32(**{name: value for name, value in numbers.items() if isinstance(value, float)})
         if not (math.isfinite(self.lr) and self.lr > 0):
             raise ValueError(f"lr must be positive and finite, got {self.lr}")
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
             raise ValueError(f"weight_decay must be 0 or positive and finite, got {self.weight_decay}")
+        if self.lr * self.weight_decay > LARGEST:
+            raise ValueError(
+                f"lr times weight_decay must be at most {LARGEST:.2g} (float32), "
+                f"got lr={self.lr} and weight_decay={self.weight_decay}"
+            )
         if self.clip_norm is not None and not (math.isfinite(self.clip_norm) and self.clip_norm > 0):
             raise ValueError(f"clip_norm must be positive and finite, or null for no clipping, got {self.clip_norm}")
-        if self.warmup_steps < 0:
-            raise ValueError(f"warmup_steps must be 0 or more, got {self.warmup_steps}")
+        if not 0 <= self.warmup_steps < 2**63:
+            raise ValueError(f"warmup_steps must be 0 or more, and below 2^63, got {self.warmup_steps}")
 
     def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """The torch optimizer over these parameters."""

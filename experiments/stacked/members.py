@@ -13,6 +13,7 @@ from experiments.config.choices import Choices, choose
 from experiments.tracking import checkpoint
 from experiments.tracking.run_folder import RunFolder
 from experiments.training.build import build_model, drop_unused_knobs, prepare
+from experiments.training.needs import note_long
 from experiments.training.record import Record
 from experiments.training.request import Outcome, Request
 from experiments.training.run_files import claim
@@ -80,8 +81,8 @@ def _build(requests: Sequence[Request | None], endings: dict[int, Ending]) -> It
         try:
             choices = choose(request.config)
             prepare(choices.settings.threads, choices.settings.device)
-            model = build_model(choices)
-            notes = drop_unused_knobs(choices.plain, model, request.overrides)
+            model = build_model(choices, training=True)
+            notes = [*drop_unused_knobs(choices.plain, model, request.overrides), *note_long(choices)]
         except Exception as error:
             endings[number] = error
         else:

@@ -20,6 +20,7 @@ from experiments.sweep.plan import REFUSED, Job
 from experiments.tracking.flat_config import flatten
 from experiments.tracking.run_status import NOT_APPLICABLE
 from experiments.training.build import build_model
+from experiments.training.needs import shortage
 
 FIXED = 3e7  # multiplications and additions in the time of a step's fixed cost, 0.5 ms of one core
 LARGEST = 128  # replicas a stack; each keeps three files open
@@ -119,7 +120,7 @@ def _reason_against(choices: Choices, count: int) -> str | None:
         return "engine=single"
     if count == 1:
         return "no other run differs from it in stackable keys only"
-    stopped = obstacle(choices)
+    stopped = shortage(choices, min(count, LARGEST)) or obstacle(choices)
     if stopped:
         return f"cannot be stacked: {stopped}"
     if settings.engine == "auto" and settings.device == "cpu" and _operations(choices) > FIXED:

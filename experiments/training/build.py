@@ -14,20 +14,23 @@ from experiments.config.folder_names import override_key
 from experiments.config.settings import Settings
 from experiments.config.values import ConfigError, name_key, without_effect
 from experiments.training.initialise import initialise
+from experiments.training.needs import require_memory
 from surrogates import EmptyCell, hard_layers
 
 # The keys of strategy without effect if a knob has none.
 DEPENDENT = {"temperature": ("temperature", "schedule", "final_temperature", "clock", "gap"), "kernel": ("kernel",)}
 
 
-def build_model(choices: Choices) -> nn.Module:
+def build_model(choices: Choices, training: bool = False) -> nn.Module:
     """The chosen model with the chosen component, its weights drawn from the seed; no global generator moves.
 
-    Raises ConfigError for sizes that do not fit, EmptyCell if the component's op lacks the strategy's reading.
+    Raises ConfigError for sizes that do not fit, or that this machine cannot hold (`training` says whether the model
+    will be trained), EmptyCell if the component's op lacks the strategy's reading.
     """
     try:
+        require_memory(choices, training)
         return _model(choices)
-    except EmptyCell:
+    except (EmptyCell, ConfigError):
         raise
     except ValueError as error:
         raise ConfigError(name_key("component", choices.plain["component"], str(error))) from None

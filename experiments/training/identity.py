@@ -48,7 +48,7 @@ class Identifier:
         parts = [choices.plain[group] for group in ("component", "strategy", "model", "data")]
         key = json.dumps([*parts, choices.settings.batch_size == 1])
         if key not in self._known:
-            here = dataclasses.replace(choices.settings, device="cpu")
+            here = dataclasses.replace(choices.settings, device="cpu", precision="float32")
             try:
                 self._known[key] = used_knobs(build_model(dataclasses.replace(choices, settings=here)))
             except (EmptyCell, ConfigError) as error:

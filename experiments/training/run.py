@@ -18,6 +18,7 @@ from experiments.tracking.run_folder import RunFolder
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
 from experiments.tracking.strict_yaml import write_yaml
 from experiments.training.build import build_model, drop_unused_knobs, floating, prepare
+from experiments.training.needs import note_long
 from experiments.training.request import Outcome as Outcome
 from experiments.training.request import Request as Request
 from experiments.training.run_files import claim, end_early, open_record
@@ -36,11 +37,11 @@ def run(request: Request) -> Outcome:
     settings, plain = choices.settings, choices.plain
     prepare(settings.threads, settings.device)
     try:
-        model = build_model(choices)
+        model = build_model(choices, training=True)
     except EmptyCell as error:
         record_missing(request.folder, plain, str(error))
         return Outcome(request.folder, NOT_APPLICABLE, reason=str(error))
-    notes = drop_unused_knobs(plain, model, request.overrides)
+    notes = [*drop_unused_knobs(plain, model, request.overrides), *note_long(choices)]
     loaded = load_data(choices.data)
     trainer = Trainer(model, choices.optimizer, settings, loaded.to(settings.device, floating(settings)))
     with claim(request, choices) as folder:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from surrogates.component import Component
 from surrogates.core import Strategy
+from surrogates.float32 import require_count
 from surrogates.hard_layer import HardLayer
 from surrogates.ops.argmax import ArgMax
 
@@ -23,6 +24,7 @@ class HardGate(Component):
         super().__init__()
         if k < 2:
             raise ValueError(f"k must be at least 2 (a gate over one value is no choice), got {k}")
+        require_count(k=k)
         self.k = k
         self.gate = HardLayer(ArgMax(dim=1), strategy)
 

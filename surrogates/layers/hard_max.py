@@ -7,7 +7,7 @@ from torch import Tensor
 
 from surrogates.component import Component
 from surrogates.core import Strategy
-from surrogates.float32 import require_power_of_two
+from surrogates.float32 import require_count, require_power_of_two
 from surrogates.hard_layer import HardLayer
 from surrogates.ops.max import Max
 
@@ -26,6 +26,7 @@ class HardMax(Component):
         require_power_of_two(unit=unit)
         if k < 2:
             raise ValueError(f"k must be at least 2 (the maximum of one number is no choice), got {k}")
+        require_count(k=k)
         self.k = k
         self.max = HardLayer(Max(dim=1), strategy)
         self.unit = unit if strategy.noisy(self.max.op) else 1.0

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from surrogates.component import Component
 from surrogates.core import Strategy
-from surrogates.float32 import require_range
+from surrogates.float32 import require_count, require_range
 from surrogates.hard_layer import HardLayer
 from surrogates.ops.lookup import Lookup
 
@@ -20,8 +20,7 @@ class LookupActivation(Component):
 
     def __init__(self, strategy: Strategy, entries: int = 16, low: float = -1.0, high: float = 1.0) -> None:
         super().__init__()
-        if not 2 <= entries <= 2**16:
-            raise ValueError(f"entries must be between 2 and {2**16}, got {entries}")
+        require_count(2, 2**16, entries=entries)
         require_range(low, high, entries)
         step = (high - low) / entries
         self.table = nn.Parameter(low + step * (torch.arange(entries) + 0.5))

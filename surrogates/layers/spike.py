@@ -7,7 +7,7 @@ from torch import Tensor
 
 from surrogates.component import Component
 from surrogates.core import Strategy
-from surrogates.float32 import require_float32
+from surrogates.float32 import require_count, require_float32
 from surrogates.hard_layer import HardLayer
 from surrogates.ops.heaviside import Heaviside
 
@@ -34,8 +34,7 @@ class Spike(Component):
         reset: Reset = "subtract",
     ) -> None:
         super().__init__()
-        if steps < 1:
-            raise ValueError(f"steps must be at least 1, got {steps}")
+        require_count(steps=steps)
         if not 0 <= decay <= 1:
             raise ValueError(f"decay must be between 0 (no memory) and 1 (no leak), got {decay}")
         if not 0 < threshold < float("inf"):
@@ -45,6 +44,11 @@ class Spike(Component):
             raise ValueError(f"reset must be one of {', '.join(get_args(Reset))}, got {reset!r}")
         self.steps, self.decay, self.threshold, self.reset = steps, decay, threshold, reset
         self.fire = HardLayer(Heaviside(), strategy)
+
+    @property
+    def repeats(self) -> int:
+        """The time steps."""
+        return self.steps
 
     def forward(self, x: Tensor) -> Tensor:
         """The firing rate, between 0 and 1."""

@@ -5,11 +5,13 @@ from torch import Tensor, nn
 
 from surrogates.component import Component
 from surrogates.core import Strategy
+from surrogates.float32 import require_count
 from surrogates.hard_layer import HardLayer
 from surrogates.ops.vector_quantize import VectorQuantize, nearest
 
 PER_CODE = 64  # vectors of the first batch that k-means sees, for each code
 ROUNDS = 10  # of k-means
+LARGEST = 2**26  # numbers of a codebook
 
 
 class VectorQuantizer(Component):
@@ -26,9 +28,9 @@ class VectorQuantizer(Component):
 
     def __init__(self, strategy: Strategy, entries: int = 64, size: int = 4) -> None:
         super().__init__()
-        for name, value in (("entries", entries), ("size", size)):
-            if not 1 <= value <= 2**16:
-                raise ValueError(f"{name} must be between 1 and {2**16}, got {value}")
+        require_count(most=2**16, entries=entries, size=size)
+        if entries * size > LARGEST:
+            raise ValueError(f"entries times size must be at most {LARGEST}, got {entries} times {size}")
         self.size = size
         self.codes = nn.Parameter(torch.randn(entries, size, generator=torch.Generator().manual_seed(0)))
         self.quantize = HardLayer(VectorQuantize(), strategy)

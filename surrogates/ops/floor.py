@@ -12,6 +12,8 @@ from surrogates.kernels import Kernel
 from surrogates.staircases.expectation import unbounded_slope, unbounded_stairs
 from surrogates.staircases.steps import bounded_slope, bounded_stairs
 
+MOST_STEPS = 2**24  # between bounds, so that float32 holds every multiple
+
 
 @dataclass(frozen=True)
 class Floor(Op):
@@ -42,7 +44,13 @@ class Floor(Op):
             if math.isfinite(bound) and abs(bound / self.step - round(bound / self.step)) > 1e-6:
                 raise ValueError(f"{name} must be a multiple of step={self.step}, got {bound}")
         if self.bounded:
+            self._require_steps()
             require_range(self.low, self.high, self._count())
+
+    def _require_steps(self) -> None:
+        if not 1 <= self._count() <= MOST_STEPS:
+            fault = "wider than" if self._count() < 1 else "too small for float32 to hold its multiples in"
+            raise ValueError(f"step is {fault} the range from low={self.low} to high={self.high}, got step={self.step}")
 
     def _count(self) -> int:
         """The steps between the bounds."""

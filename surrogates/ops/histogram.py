@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
-from surrogates.float32 import require_range
+from surrogates.float32 import require_count, require_range
 from surrogates.kernels import KERNELS, Kernel
 
 
@@ -37,8 +37,7 @@ class Histogram(Op):
     tempered_proxy: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if type(self.bins) is not int or self.bins < 1:
-            raise ValueError(f"bins must be a whole number of at least 1, got {self.bins}")
+        require_count(bins=self.bins)
         require_range(self.low, self.high, self.bins)
 
     @property

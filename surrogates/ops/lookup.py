@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
+from surrogates.float32 import require_count
 from surrogates.kernels import Kernel
 from surrogates.staircases.mixture import mixture, shares
 from surrogates.staircases.steps import Steps
@@ -43,8 +44,7 @@ class Lookup(Op):
             raise ValueError(f"step must be positive and finite, got {self.step}")
         if not math.isfinite(self.low):
             raise ValueError(f"low must be finite, got {self.low}")
-        if type(self.dims) is not int or self.dims < 1:
-            raise ValueError(f"dims must be a whole number of at least 1, got {self.dims}")
+        require_count(dims=self.dims)
 
     def hard(self, x: Tensor, table: Tensor) -> Tensor:
         entry = self._entry(x, table).to(x.dtype)

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, rewriting
+from surrogates.float32 import require_count
 from surrogates.kernels import KERNELS
-from surrogates.ops.top_k_mask import exchanges, largest, partition, require_entries, require_k
+from surrogates.ops.top_k_mask import exchanges, largest, partition, require_entries
 from surrogates.sorting.networks import exact_swap, relaxed
 from surrogates.sorting.permutations import neural_sort, soft_sort
 from surrogates.sorting.soft_values import soft_values
@@ -42,7 +43,7 @@ class TopK(Op):
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
     def __post_init__(self) -> None:
-        require_k(self.k)
+        require_count(k=self.k)
 
     def hard(self, x: Tensor) -> Tensor:
         values = x.gather(self.dim, largest(x, self.k, self.dim))

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
+from surrogates.float32 import require_count
 from surrogates.known import known_finite
 from surrogates.sorting.permutations import Relaxation, network, neural_sort, soft_sort
 from surrogates.sorting.values import from_last, to_last
@@ -39,7 +40,7 @@ class TopKMask(Op):
     tempered_proxy: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require_k(self.k)
+        require_count(k=self.k)
 
     def hard(self, x: Tensor) -> Tensor:
         x = x.detach()
@@ -87,12 +88,6 @@ class TopKMask(Op):
     @rewriting("changes the objective")
     def rewrite(self, x: Tensor, noise: None = None) -> Tensor:
         return self.hard(x) * self.smooth(x, None, 1.0)
-
-
-def require_k(k: int) -> None:
-    """Raises ValueError unless k is a whole number from 1."""
-    if type(k) is not int or k < 1:
-        raise ValueError(f"k must be a whole number of at least 1, got {k}")
 
 
 def require_entries(x: Tensor, k: int, dim: int) -> None:

@@ -86,8 +86,8 @@ class Quantizer(Calibrated):
             return step * MARGIN, step, low
         most = torch.maximum(high, -low)
         step = (most / self.op.high).clamp(min=TINY)
-        outer = pieces.abs().mean(1, keepdim=True).clamp(min=TINY) if self.op.bits == 1 else step
-        return step * MARGIN, outer, torch.zeros_like(step)
+        outer = _mean_size(pieces).clamp(min=TINY) if self.op.bits == 1 else step
+        return (step * MARGIN).clamp(max=torch.finfo(step.dtype).max), outer, torch.zeros_like(step)
 
     def _learned_scale(self, pieces: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         assert self.step is not None
@@ -110,6 +110,13 @@ class Quantizer(Calibrated):
             mean = pieces.abs().mean(1)
             step = mean if self.op.bits == 1 else 2 * mean / math.sqrt(self.op.high)
         self.step.copy_(step.clamp(min=SMALLEST))
+
+
+def _mean_size(pieces: Tensor) -> Tensor:
+    """mean|x| of each piece, (scales, 1), also where the sum overflows."""
+    sizes = pieces.abs()
+    mean = sizes.mean(1, keepdim=True)
+    return torch.where(mean.isinf(), (sizes / sizes.shape[1]).sum(1, keepdim=True), mean)
 
 
 def grid_op(bits: int, grid: Grid, scale: Scale) -> Quantize:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from surrogates.core import graft
+from surrogates.float32 import require_count
 
 SMALLEST = 1e-6  # a learned scale never acts below this
 Per = Literal["tensor", "channel", "group"]
@@ -45,8 +46,7 @@ class Pieces:
     def __post_init__(self) -> None:
         if self.per not in get_args(Per):
             raise ValueError(f"per must be one of {', '.join(get_args(Per))}, got {self.per!r}")
-        if self.size < 1:
-            raise ValueError(f"group_size must be at least 1, got {self.size}")
+        require_count(group_size=self.size)
 
     def cut(self, x: Tensor) -> Tensor:
         """(...) to (scales, numbers that share one)."""

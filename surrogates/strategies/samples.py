@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from surrogates.core import Op
+from surrogates.float32 import require_count
 from surrogates.strategies.tempered import Tempered
 
 
 @dataclass(frozen=True)
 class Averaged(Tempered):
-    """An estimator from `samples` draws of noise; raises ValueError unless that is a whole number from 1."""
+    """An estimator from `samples` draws of noise; raises ValueError unless that is a count."""
 
     samples: int = 8
     soft_forward: ClassVar[bool] = True
@@ -17,8 +18,7 @@ class Averaged(Tempered):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if type(self.samples) is not int or self.samples < 1:
-            raise ValueError(f"samples must be a whole number of at least 1, got {self.samples}")
+        require_count(samples=self.samples)
 
     def noisy(self, op: Op) -> bool:
         return True

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from surrogates.core import Op, Strategy
-from surrogates.float32 import require_float32
 from surrogates.kernels import KernelName
 from surrogates.schedules import ScheduleName
 from surrogates.strategies.ste import StraightThrough
@@ -38,7 +37,6 @@ class Smooth(Tempered):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_float32(gap=self.gap, hard_share=self.hard_share)
         if not 0 <= self.hard_share < 1:
             raise ValueError(f"hard_share must be at least 0 and below 1, got {self.hard_share}")
         if not self.gap > 0:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from surrogates.core import EmptyCell, Op, detached, graft, in_float32, passing_between
-from surrogates.float32 import require_float32
 from surrogates.kernels import KERNELS, Kernel, KernelName
 from surrogates.known import dual
 from surrogates.staircases.recompute import with_slopes
@@ -45,7 +44,6 @@ class StraightThrough(Tempered):
         super().__post_init__()
         if not self.width > 0:
             raise ValueError(f"width must be positive, got {self.width}")
-        require_float32(width=self.width, power=self.power)
         if not 1 <= self.power < float("inf"):
             raise ValueError(f"power must be at least 1 and finite, got {self.power}")
 
