@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import Any
 
@@ -77,9 +78,18 @@ def without_autocast(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def exact(ctx: Any, tensor: Tensor, *rest: Any) -> Any:
-        if not torch.is_autocast_enabled(tensor.device.type):
-            return method(ctx, tensor, *rest)
-        with torch.autocast(tensor.device.type, enabled=False):
+        with no_autocast(tensor):
             return method(ctx, tensor, *rest)
 
     return exact
+
+
+def autocasts(x: Tensor) -> bool:
+    """Whether autocast is on for x's device; some devices have none."""
+    device = x.device.type
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+
+
+def no_autocast(x: Tensor) -> AbstractContextManager[Any]:
+    """A block in which products of tensors on x's device are computed in the precision of their factors."""
+    return torch.autocast(x.device.type, enabled=False) if autocasts(x) else nullcontext()

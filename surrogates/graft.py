@@ -37,10 +37,7 @@ class _Graft(torch.autograd.Function):
         ctx.dtype = value.dtype
         ctx.save_for_backward(carrier)
         ctx.save_for_forward(carrier)
-        # The same memory, but no view: autograd refuses to write in place into a view that a Function returns.
-        memory = value.untyped_storage(), value.storage_offset(), value.shape, value.stride()
-        alias: Tensor = value.new_empty(0).set_(*memory)
-        return alias
+        return _alias(value)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
@@ -51,6 +48,12 @@ class _Graft(torch.autograd.Function):
     def jvp(ctx: Any, _: Tensor | None, tangent: Tensor) -> Tensor:
         (carrier,) = ctx.saved_tensors
         return _where_finite(tangent, carrier).to(ctx.dtype)
+
+
+def _alias(x: Tensor) -> Tensor:
+    """x's memory, but no view of x: autograd refuses to write in place into a view that a Function returns."""
+    alias: Tensor = x.new_empty(0).set_(x.untyped_storage(), x.storage_offset(), x.shape, x.stride())
+    return alias
 
 
 def _where_finite(gradient: Tensor, carrier: Tensor) -> Tensor:

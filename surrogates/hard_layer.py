@@ -11,8 +11,10 @@ from torch import Tensor, nn
 
 from surrogates.core import Op, Strategy, detached
 from surrogates.float32 import require_floating
+from surrogates.known import traced
 from surrogates.noise import uniforms
 from surrogates.schedules import GapClock
+from surrogates.torch_private import writes
 
 Mode = Literal["strategy", "hard"]
 
@@ -39,6 +41,7 @@ class HardLayer(nn.Module):
         self.mode: Mode = "strategy"
         start = strategy.temperature_at(0.0) if "temperature" in strategy.uses(op) else None
         self.register_buffer("temperature", None if start is None else torch.tensor(start))
+        self._note(start)
         self.noise_key: tuple[int | Tensor, int, int] = (0, 0, 0)  # seed, step, layer; see `uniforms`
         self.draws = 0
 
@@ -47,10 +50,31 @@ class HardLayer(nn.Module):
         if self.mode == "hard":
             require_floating(self.op, *x)
             return self.op.hard(*x)
-        output = self.acting(self.op, *x, T=self.temperature, noise=self._noise(x))
+        output = self.acting(self.op, *x, T=self._read_temperature(), noise=self._noise(x))
         if self.clock is not None and self.training:
             self.clock.measure(output, self.op.hard(*detached(x)))
         return output
+
+    def _note(self, number: float | None) -> None:
+        """Keeps the number that the temperature was given, so that no step must wait for a device to read it."""
+        self._noted: tuple[float, Tensor, int | None] | None = None
+        if self.temperature is not None and number is not None:
+            rounded = torch.tensor(number, dtype=self.temperature.dtype, device="cpu").item()
+            self._noted = rounded, self.temperature, writes(self.temperature)
+
+    def _noted_temperature(self) -> float | None:
+        """That number; None if the buffer was replaced or written to since."""
+        if self._noted is None:
+            return None
+        number, buffer, count = self._noted
+        return number if buffer is self.temperature and count is not None and writes(buffer) == count else None
+
+    def _read_temperature(self) -> Tensor | float | None:
+        """The temperature for the op: the buffer, or its number where reading the buffer would wait for a device."""
+        if self.temperature is None or self.temperature.device.type == "cpu" or traced():
+            return self.temperature
+        number = self._noted_temperature()
+        return self.temperature if number is None else number
 
     def _noise(self, x: tuple[Tensor, ...]) -> Tensor | None:
         if not self.acting.noisy(self.op):
@@ -68,9 +92,11 @@ class HardLayer(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> HardLayer:
         before = self.temperature, None if self.clock is None else self.clock.state
+        number = self._noted_temperature()
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         if before[0] is not None and self.temperature is not None:  # half() would round it, a small one to 0
             self.temperature = before[0].to(self.temperature.device)
+            self._note(number)
         if before[1] is not None and self.clock is not None:
             self.clock.state = before[1].to(self.clock.state.device)
         return self
@@ -84,6 +110,7 @@ class HardLayer(nn.Module):
         scheduled = self.strategy.temperature_at(self.read_clock(progress, epoch))
         if self.temperature is not None and scheduled is not None:
             self.temperature.fill_(scheduled)
+            self._note(scheduled)
 
     def read_clock(self, progress: float, epoch: float | None) -> float:
         """The share of training that the schedule is read at."""

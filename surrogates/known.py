@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -38,6 +40,11 @@ def readable(T: Tensor | float) -> float | None:
     return float(T.detach()) if T.dim() == 0 and at_hand(T) else None
 
 
+def send(values: Sequence[Any], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """A tensor of known numbers, sent to a device without waiting for it."""
+    return torch.tensor(values, dtype=dtype).to(device, non_blocking=True)
+
+
 def dual(*tensors: Tensor) -> bool:
     """Whether one of them carries a tangent of forward-mode differentiation."""
     return any(unpack_dual(tensor).tangent is not None for tensor in tensors)  # type: ignore[no-untyped-call]
@@ -45,5 +52,9 @@ def dual(*tensors: Tensor) -> bool:
 
 def at_hand(tensor: Tensor) -> bool:
     """Whether its numbers can be read without breaking a graph or waiting for a GPU; a subclass may hold none."""
-    traced = torch.compiler.is_compiling() or transforms_active()
-    return not traced and tensor.device.type == "cpu" and type(tensor) in (Tensor, Parameter)
+    return not traced() and tensor.device.type == "cpu" and type(tensor) in (Tensor, Parameter)
+
+
+def traced() -> bool:
+    """Whether a graph is being made of the running code, by a compiler or a transform of torch.func."""
+    return torch.compiler.is_compiling() or transforms_active()

@@ -1,8 +1,13 @@
-"""Noise as uniforms keyed by (seed, step, layer, draw): the same for every strategy, engine and resumed run."""
+"""Noise as uniforms keyed by (seed, step, layer, draw): the same for every strategy, engine and resumed run.
+
+The CPU draws from torch's generator, which takes one seed a call. Elsewhere each number is a hash of its key and its
+place (SplitMix64; Steele, Lea & Flood 2014), so that the noise of many seeds is made at once.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -31,12 +36,45 @@ def uniforms_of_seeds(
 ) -> Tensor:
     """The uniforms of each seed, (seeds, *shape), all with the same rest of the key."""
     dtype = torch.promote_types(like.dtype, torch.float32)
-    drawn = like.new_empty((len(seeds), *(like.shape if shape is None else shape)), dtype=dtype)
-    generator = torch.Generator(device=like.device)
-    for seed, own in zip(seeds, drawn.unbind(), strict=True):
-        digest = hashlib.blake2b(struct.pack(f"<{1 + len(rest)}q", seed, *rest), digest_size=8).digest()
-        own.uniform_(generator=generator.manual_seed(int.from_bytes(digest, "little") >> 1))
+    shape = tuple(like.shape) if shape is None else shape
+    digests = [_digest((seed, *rest)) for seed in seeds]
+    if like.device.type != "cpu":
+        starts = torch.tensor([_signed(digest) for digest in digests]).to(like.device, non_blocking=True)
+        return hashed(starts, math.prod(shape), dtype).view(-1, *shape)
+    drawn = like.new_empty((len(seeds), *shape), dtype=dtype)
+    generator = torch.Generator(device="cpu")
+    for digest, own in zip(digests, drawn.unbind(), strict=True):
+        own.uniform_(generator=generator.manual_seed(digest >> 1))
     return drawn.clamp_(min=SMALLEST)
+
+
+def _digest(key: Sequence[int]) -> int:
+    packed = struct.pack(f"<{len(key)}q", *key)
+    return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
+
+
+def hashed(starts: Tensor, count: int, dtype: torch.dtype) -> Tensor:
+    """The first `count` numbers on (0, 1) of each SplitMix64 generator, (n, count) for states (n,), int64.
+
+    float32 has 24 random bits, float64 has 53.
+    """
+    bits = 24 if dtype == torch.float32 else 53
+    place = torch.arange(1, count + 1, device=starts.device)
+    z = place.mul_(_signed(0x9E3779B97F4A7C15)) + starts.unsqueeze(-1)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ _shifted(z, shift)) * _signed(factor)
+    z = z ^ _shifted(z, 31)
+    return _shifted(z, 64 - bits).to(dtype).mul_(2.0**-bits).clamp_(min=SMALLEST)
+
+
+def _shifted(z: Tensor, bits: int) -> Tensor:
+    """z >> bits as if z had no sign."""
+    return (z >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _signed(number: int) -> int:
+    """A number of 64 bits as int64 writes it."""
+    return number - (1 << 64) if number >> 63 else number
 
 
 def gumbel(p: Tensor) -> Tensor:

@@ -103,7 +103,8 @@ class GapClock(nn.Module):
     """Share of training that counts for the schedule: a step counts if the gap measured before it was above `target`.
 
     The gap is mean |soft - hard| over a forward pass, in units of the op's output. All of the clock's state is in its
-    buffer (progress seen, progress counted, gap), so a checkpoint holds it. Reading the clock waits for the device.
+    buffer (progress seen, progress counted, gap), so a checkpoint holds it. Reading the clock waits for the device:
+    once a step, since the next temperature follows from the gap.
     """
 
     state: Tensor
@@ -123,7 +124,7 @@ class GapClock(nn.Module):
         seen, counted, gap = (float(number) for number in self.state.tolist())
         if not gap <= self.target:
             counted += progress - seen
-        self.state[:2] = torch.tensor([progress, counted], dtype=torch.float64)
+        self.state[0], self.state[1] = progress, counted  # two fills: copying a tensor of both would wait again
         return counted
 
     def extra_repr(self) -> str:

@@ -57,6 +57,14 @@ def without_forward_mode() -> AbstractContextManager[None]:
     return nullcontext() if SET_FORWARD_MODE is None else SET_FORWARD_MODE(False)
 
 
+def writes(x: Tensor) -> int | None:
+    """How often x was written to in place; None if torch does not count it.
+
+    Without the private name nobody knows whether x still holds what it was given, so it is read.
+    """
+    return None if x.is_inference() else getattr(x, "_version", None)
+
+
 class _OldStyle(torch.autograd.Function):
     """Without `setup_context`: torch.func's transforms refuse it with a RuntimeError."""
 

@@ -39,18 +39,18 @@ class Reading:
 
     With g the loss's gradient at the `inputs` numbers of the input, h that at the output: `in_square` = <g, g>,
     `out_square` = <h, h>, `product` = <g, h> where the shapes agree, `nonzero` = #{g != 0}, `inside` = #{x in the op's
-    range} for an op with one. Gradients are those of a loss times `scale`.
+    range} for an op with one. Gradients are those of a loss times `scale`, where there is one.
     """
 
     name: str
     inputs: int
-    scale: float
     sums: dict[str, Tensor]
 
     def tags(self, numbers: Sequence[float]) -> dict[str, float]:
         """The tags of a replica, from its numbers in the order of `sums`."""
         sums = dict(zip(self.sums, numbers, strict=True))
-        grad_in, grad_out = math.sqrt(sums["in_square"]) / self.scale, math.sqrt(sums["out_square"]) / self.scale
+        scale = sums.get("scale", 1.0)
+        grad_in, grad_out = math.sqrt(sums["in_square"]) / scale, math.sqrt(sums["out_square"]) / scale
         tags = {
             "grad_in_norm": grad_in,
             "grad_out_norm": grad_out,
@@ -97,7 +97,7 @@ class LayerProbe:
             self._handles.append(tensor.register_hook(passage.receive))  # type: ignore[no-untyped-call]
         self._seen.setdefault(name, {"in": [], "out": []})[where].append(passage)
 
-    def measure(self, scale: float = 1.0) -> list[Reading]:
+    def measure(self, scale: Tensor | None = None) -> list[Reading]:
         """Readings of the step that was watched, before anything changes its gradients."""
         readings = [self._reading(name, seen["in"], seen["out"], scale) for name, seen in self._seen.items()]
         self._forget()
@@ -108,7 +108,7 @@ class LayerProbe:
             handle.remove()
         self._handles, self._seen = [], {}
 
-    def _reading(self, name: str, entered: list[Passage], left: list[Passage], scale: float) -> Reading:
+    def _reading(self, name: str, entered: list[Passage], left: list[Passage], scale: Tensor | None) -> Reading:
         bounds = self.layers[name].op.range
         values = [] if bounds is None else [passage.tensor for passage in entered]
         rows = self._rows([passage.derivative for passage in (*entered, *left)] + values).double()
@@ -119,7 +119,9 @@ class LayerProbe:
             x = rows[:, inputs + outputs :]
             low, high = torch.tensor(bounds, dtype=entered[0].tensor.dtype).tolist()  # as the op sees them
             sums["inside"] = (x == x.clamp(low, high)).sum(1)
-        return Reading(name, inputs, scale, sums)
+        if scale is not None:
+            sums["scale"] = scale.expand(self.replicas)
+        return Reading(name, inputs, sums)
 
     def _rows(self, tensors: list[Tensor]) -> Tensor:
         """All numbers by replica, (R, n), by one kernel: `stack` also takes tensors that are not contiguous."""

@@ -53,7 +53,8 @@ class ReplicaHardLayer(HardLayer):
         share = self.read_clock(progress, epoch)
         scheduled = [strategy.temperature_at(share) for strategy in self.strategies]
         self.one_temperature = len(set(scheduled)) == 1
-        self.temperature.copy_(torch.tensor(scheduled))
+        self.temperature.copy_(torch.tensor(scheduled), non_blocking=True)
+        self._note(scheduled[0] if self.one_temperature else None)
 
 
 class StackedHardLayer(ReplicaHardLayer):
@@ -68,7 +69,8 @@ class StackedHardLayer(ReplicaHardLayer):
             return super().forward(*x)
         noise = self._draw(x)
         if self.one_temperature:
-            T = None if self.temperature is None else self.temperature[0]
+            T = self._read_temperature()
+            T = T[0] if isinstance(T, Tensor) else T
             return self.acting(self.op, *x, T=T, noise=None if noise is None else self._fold(noise, x))
 
         def apply(T: Tensor, noise: Tensor | None, *x: Tensor) -> Tensor:

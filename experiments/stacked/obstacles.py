@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from experiments.config.choices import Choices
 from experiments.stacked.layers import stack
 from experiments.stacked.optimizers import KINDS
-from experiments.training.build import build_model
+from experiments.training.build import trial_model
 from surrogates import anneal, hard_layers, key_noise, mode
 
 SAMPLES = 2  # of the trial
@@ -42,12 +42,12 @@ def _try(choices: Choices) -> None:
     Compared with each replica alone: an op that mixes the samples of a batch would mix those of two replicas.
     """
     shape = (SAMPLES, *choices.data.input_shape)
-    models = [build_model(choices).to(torch.float64) for _ in range(2)]
+    models = [trial_model(choices).to(torch.float64) for _ in range(2)]
     if any(layer.clock is not None for layer in hard_layers(models[0]).values()):
         raise ValueError("the temperature of each run follows its own gap")
     stream = torch.Generator().manual_seed(0)
     halves = [torch.randn(shape, generator=stream, dtype=torch.float64) for _ in models]
-    x = torch.stack(halves).to(choices.settings.device)
+    x = torch.stack(halves)
     alone = [_answer(copy.deepcopy(model), own, seed) for seed, (model, own) in enumerate(zip(models, x, strict=True))]
     stacked = _answer(stack(models), x.flatten(0, 1), torch.tensor([0, 1]))
     for part, whole, *own in zip(("outputs", "gradients", "evaluation"), stacked, *alone, strict=True):

@@ -17,6 +17,7 @@ from experiments.optimizers.adam import Adam
 from experiments.optimizers.adamw import AdamW
 from experiments.optimizers.optimizer import Optimizer
 from experiments.optimizers.sgd import SGD
+from surrogates.known import send
 
 Number = float | Tensor
 State = dict[str, dict[str, Tensor]]  # by parameter and by what torch.optim calls it
@@ -37,7 +38,7 @@ class StackedOptimizer:
     def _share_or_stack(self, values: Sequence[float]) -> Number:
         if len(set(values)) == 1:
             return float(values[0])
-        return torch.tensor(values, dtype=torch.float64, device=self.device)
+        return send(values, torch.float64, self.device)
 
     def rates(self, step: int, max_steps: int) -> list[float]:
         """Each replica's learning rate at optimizer step `step`, counted from 0."""
@@ -77,7 +78,11 @@ class StackedOptimizer:
             first = states[0]["state"].get(number)
             if first:
                 own = [state["state"][number] for state in states]
-                self.state[name] = {key: torch.stack([kept[key] for kept in own]).to(self.device) for key in first}
+                self.state[name] = {key: self._place(key, torch.stack([kept[key] for kept in own])) for key in first}
+
+    def _place(self, key: str, rows: Tensor) -> Tensor:
+        """On the parameters' device, but a step counter stays on the CPU, as torch.optim keeps it."""
+        return rows if key == "step" else rows.to(self.device)
 
 
 class StackedSGD(StackedOptimizer):

@@ -19,7 +19,7 @@ from experiments.sweep.manifest import Stack
 from experiments.sweep.plan import REFUSED, Job
 from experiments.tracking.flat_config import flatten
 from experiments.tracking.run_status import NOT_APPLICABLE
-from experiments.training.build import build_model
+from experiments.training.build import trial_model
 from experiments.training.needs import shortage
 
 FIXED = 3e7  # multiplications and additions in the time of a step's fixed cost, 0.5 ms of one core
@@ -144,7 +144,7 @@ def _work(choices: Choices, replicas: int) -> float:
 
 def _operations(choices: Choices) -> float:
     """The arithmetic of a training step: six operations a weight and sample, for convolutions at every position."""
-    model = build_model(choices)
+    model = trial_model(choices)
     weights = sum(parameter.numel() for parameter in model.parameters())
     if any(isinstance(module, nn.Conv1d | nn.Conv2d) for module in model.modules()):
         weights *= math.prod(choices.data.input_shape[1:])

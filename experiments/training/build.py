@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -49,6 +51,11 @@ def _model(choices: Choices) -> nn.Module:
     return model.to(settings.device, floating(settings))
 
 
+def trial_model(choices: Choices) -> nn.Module:
+    """The model on the CPU, to look at: a process that has started CUDA could not fork its workers."""
+    return build_model(dataclasses.replace(choices, settings=dataclasses.replace(choices.settings, device="cpu")))
+
+
 def floating(settings: Settings) -> torch.dtype:
     """The dtype of weights and data."""
     return torch.float64 if settings.precision == "float64" else torch.float32
@@ -78,10 +85,13 @@ def drop_knobs(plain: dict[str, Any], used: set[str], overrides: Iterable[str]) 
 def prepare(threads: int, device: str) -> None:
     """Sets this process's threads and determinism; raises ConfigError for a device that is absent or lacks float64."""
     torch.set_num_threads(threads)
+    cuda = torch.device(device).type == "cuda"
+    if cuda:  # before CUDA starts: else its matrix products are not deterministic
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     try:
         float(torch.zeros((), device=device, dtype=torch.float64))
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0].partition(". ")[0] if str(error) else type(error).__name__
         raise ConfigError(f"device={device} cannot be used: {reason}; there is always device=cpu") from None
-    if torch.device(device).type == "cuda":
+    if cuda:
         torch.use_deterministic_algorithms(True, warn_only=True)

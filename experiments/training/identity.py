@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from omegaconf import DictConfig
 
 from experiments.config.choices import Choices, ConfigError, choose, config_hash
-from experiments.training.build import build_model, drop_knobs, used_knobs
+from experiments.training.build import drop_knobs, trial_model, used_knobs
 from surrogates import EmptyCell
 
 
@@ -48,9 +48,8 @@ class Identifier:
         parts = [choices.plain[group] for group in ("component", "strategy", "model", "data")]
         key = json.dumps([*parts, choices.settings.batch_size == 1])
         if key not in self._known:
-            here = dataclasses.replace(choices.settings, device="cpu", precision="float32")
             try:
-                self._known[key] = used_knobs(build_model(dataclasses.replace(choices, settings=here)))
+                self._known[key] = used_knobs(trial_model(choices))
             except (EmptyCell, ConfigError) as error:
                 self._known[key] = error
         return self._known[key]

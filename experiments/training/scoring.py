@@ -35,17 +35,27 @@ def scores(model: nn.Module, part: Part, how: Mode = "hard", replicas: int = 1) 
     """The score of each replica of a stack."""
     was_training = model.training
     model.eval()
-    losses, right = [0.0] * replicas, [0] * replicas
+    found: list[Tensor] = []  # (R, 2) a chunk, summed losses and right answers, on the device until all are read
     chunk = min(CHUNK, max(1, ROWS // replicas))
     try:
         with torch.no_grad(), mode(model, how):
             for x, y in zip(torch.split(part.x, chunk), torch.split(part.y, chunk), strict=True):
-                for r, logits in enumerate(model(repeat(x, replicas)).chunk(replicas)):
-                    losses[r] += float(F.cross_entropy(logits, y, reduction="sum"))
-                    right[r] += int((logits.argmax(1) == y).sum())
+                own = model(repeat(x, replicas)).chunk(replicas)
+                found.append(torch.stack([_loss_and_right(logits, y) for logits in own]))
     finally:
         model.train(was_training)
+    losses, right = [0.0] * replicas, [0.0] * replicas
+    for sums in torch.stack(found).tolist():
+        for r, (loss, count) in enumerate(sums):
+            losses[r] += loss
+            right[r] += count
     return [PartScore(loss / len(part.y), count / len(part.y)) for loss, count in zip(losses, right, strict=True)]
+
+
+def _loss_and_right(logits: Tensor, y: Tensor) -> Tensor:
+    """The summed cross-entropy and the number of right answers, (2,) in float64."""
+    loss, right = F.cross_entropy(logits, y, reduction="sum"), (logits.argmax(1) == y).sum()
+    return torch.stack([loss.double(), right.double()])
 
 
 def has_batch_norm(model: nn.Module) -> bool:

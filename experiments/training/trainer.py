@@ -48,7 +48,9 @@ class Trainer:
         self.anneals = any(strategy.changes for strategy, _ in strategies)
         self.noisy = any(strategy.noisy(op) for strategy, op in strategies)
         self.window = LogWindow(settings.device)
-        self.step = 0  # optimizer steps made
+        self.step = 0  # training steps made
+        self._updates = 0  # optimizer steps made by this process
+        self.optimizer.register_step_post_hook(self._count_update)
         self.skipped = 0  # optimizer steps left out because a gradient was not finite
         self.faults: dict[int, str] = {}
 
@@ -68,7 +70,7 @@ class Trainer:
         for parameter in self.parameters.values():
             parameter.grad = None  # zero_grad does the same at 20 x the cost
         torch.autograd.backward(self.scaler.scale(loss))
-        readings = self.probe.measure(self.scaler.get_scale() if self.scaler.is_enabled() else 1.0) if logs else []
+        readings = self.probe.measure(self._scale(loss)) if logs else []
         if self.scaler.is_enabled():
             self.scaler.unscale_(self.optimizer)
         self.window.add(loss, len(y))
@@ -105,11 +107,17 @@ class Trainer:
             return
         if self.policy.clip_norm is not None:
             self.window.clipped.append(clip(list(gradients.values()), self.policy.clip_norm))
-        scale = self.scaler.get_scale() if self.scaler.is_enabled() else 0.0
+        before = self._updates
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        if self.scaler.is_enabled() and self.scaler.get_scale() < scale:  # which it lowers when it leaves out a step
-            self.skipped += 1
+        self.skipped += self._updates == before  # the scaler leaves out a step with a gradient that is not finite
+
+    def _count_update(self, *_: Any) -> None:
+        self._updates += 1
+
+    def _scale(self, loss: Tensor) -> Tensor | None:
+        """The factor of the loss, on the device; None without one."""
+        return self.scaler.scale(loss.new_ones(())) if self.scaler.is_enabled() else None
 
     def _has_fault(self, gradients: dict[str, Tensor], x: Tensor) -> bool:
         """Whether a gradient is not finite; describes the first such step, which may not be a logged one."""

@@ -83,6 +83,13 @@ class Validation:
 
     def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
         """Loads the replicas' parts."""
-        self.best = [state["best"] for state in states]
         device, first = self.data.val.x.device, states[0]["outputs"]
+        self.best = [_best_on(device, state["best"]) for state in states]
         self.outputs = {name: torch.stack([state["outputs"][name] for state in states]).to(device) for name in first}
+
+
+def _best_on(device: torch.device, best: Mapping[str, Any]) -> dict[str, Any]:
+    """A checkpoint's best model, which is {} before the first evaluation, with its weights on a device."""
+    weights = best.get("model", {})
+    moved = {name: tensor.to(device) for name, tensor in weights.items()}
+    return {**best, "model": moved} if best else {}

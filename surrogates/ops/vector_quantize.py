@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from surrogates.core import Op, detached, flat, in_float32
+from surrogates.float32 import no_autocast
 
 BEYOND = 1e17  # coordinates act as this in the choice, so that sums of products stay in float32
 
@@ -52,7 +53,7 @@ class VectorQuantize(Op):
         far = (z.abs() > BEYOND).any(-1, keepdim=True) | (codes.abs() > BEYOND).any()
         inside, around = torch.where(far, 0, z), codes.clamp(-BEYOND, BEYOND)
         gap = _excess(inside, around)
-        with torch.autocast(z.device.type, enabled=False):
+        with no_autocast(z):
             mixed = torch.softmax(-(gap / T) / T, -1) @ around
         return torch.where(far, self.hard(z, codes), mixed)
 
@@ -92,7 +93,7 @@ def _excess(z: Tensor, codes: Tensor) -> Tensor:
     held, around = (x.clamp(-BEYOND, BEYOND) for x in (z, codes))
     middle = around.detach().sort(0).values[(len(codes) - 1) // 2]
     held, around = held - middle, around - middle
-    with torch.autocast(z.device.type, enabled=False):  # half precision would choose other codes
+    with no_autocast(z):  # half precision would choose other codes
         score = 0.5 * around.square().sum(-1) - held @ around.t()
     return score - score.detach().amin(-1, keepdim=True)
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from surrogates.carriers import flat
 from surrogates.kernels import Kernel
+from surrogates.known import send
 
 Layer = tuple[list[int], list[int]]
 
@@ -92,7 +93,7 @@ def _soft_swap(a: Tensor, b: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _wires(x: Tensor, indices: list[int], dim: int = -1) -> Tensor:
-    return x.index_select(dim, torch.tensor(indices, dtype=torch.long, device=x.device))
+    return x.index_select(dim, send(indices, torch.long, x.device))
 
 
 def _rewire(x: Tensor, lower: list[int], upper: list[int], a: Tensor, b: Tensor, dim: int) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from surrogates.float32 import autocasts
 from surrogates.known import at_hand, dual
 
 PIECE = 2**17  # weights of a piece for each thread
@@ -47,7 +48,7 @@ def softmax(logits: Tensor) -> Tensor:
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """a @ b; by elements under autocast, which would round the factors."""
-    if torch.is_autocast_enabled(a.device.type):
+    if autocasts(a):
         return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)
     return a @ b
 

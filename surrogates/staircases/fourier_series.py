@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from surrogates.kernels import Kernel
-from surrogates.known import at_hand
+from surrogates.known import at_hand, send
 
 Powers = tuple[Tensor, ...]  # coefficients of the powers of cos(2 pi r), lowest first
 
@@ -64,7 +64,7 @@ def _series(kernel: Kernel, T: Tensor, harmonics: int, cosines: bool) -> Powers:
     table = _COSINES if cosines else _SINES
     n = torch.arange(0 if cosines else 1, harmonics + 1, dtype=T.dtype, device=T.device)
     phi = kernel.characteristic((2 * math.pi) * n * T)
-    rows = torch.tensor([row[: len(n)] for row in table[: len(n)]], dtype=T.dtype, device=T.device)
+    rows = send([row[: len(n)] for row in table[: len(n)]], T.dtype, T.device)
     return (phi.unsqueeze(-1) * rows).sum(0).unbind(0)
 
 
