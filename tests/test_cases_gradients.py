@@ -45,8 +45,8 @@ def gradient(function, *x: Tensor) -> list[Tensor | None]:
 # A. Gradient None, zero or NaN through a hard op
 
 
-def test_case_A01() -> None:
-    """A comparison has no graph; the same threshold as a heaviside op has one under every strategy."""
+def test_a_comparison_has_no_graph_and_the_same_threshold_as_an_op_has_one() -> None:
+    """Case A01: a comparison has no graph; the same threshold as a heaviside op has one under every strategy."""
     x = torch.tensor([0.2, 1.7], requires_grad=True)
     with pytest.raises(RuntimeError, match="does not require grad"):
         (x > 0.5).float().sum().backward()
@@ -66,8 +66,8 @@ def test_case_A01() -> None:
     assert ran >= 16
 
 
-def test_case_A02() -> None:
-    """Every op with jumps has zeros, not None and not an error, under subgradient, and a slope under the others.
+def test_an_op_with_jumps_has_zeros_under_subgradient_and_slopes_under_the_others() -> None:
+    """Case A02: every op with jumps has zeros, not None, under subgradient, and a slope under the others.
 
     That a run reports a gradient that is zero upstream is tested with the runs.
     """
@@ -81,8 +81,8 @@ def test_case_A02() -> None:
         gradient(lambda x: torch.heaviside(x, torch.ones(())), x)
 
 
-def test_case_A04() -> None:
-    """A learned cut-off as heaviside(threshold - norm): gradients to the input and, of opposite sign, the threshold."""
+def test_a_learned_cut_off_and_its_input_get_gradients_of_opposite_sign() -> None:
+    """Case A04: a learned cut-off as heaviside(threshold - norm) beside boolean indexing, which cuts the graph."""
     x = torch.randn(10, 3, generator=generator(2)).requires_grad_()
     threshold = torch.tensor(1.5, requires_grad=True)
     x[x.norm(dim=1) < threshold].sum().backward()
@@ -97,8 +97,8 @@ def test_case_A04() -> None:
         assert by_norm.sum().item() == pytest.approx(-by_threshold.item(), rel=1e-5)
 
 
-def test_case_A05() -> None:
-    """Gradients are on the leaf: a module's parameters have one after backward through every strategy."""
+def test_the_gradient_is_on_the_leaf_through_every_strategy() -> None:
+    """Case A05: gradients are on the leaf: a module's parameters have one after backward through every strategy."""
     a = torch.rand(1, requires_grad=True)
     leaf, a = a, STE(Clamp(), a)
     (2 * a).backward()
@@ -109,8 +109,8 @@ def test_case_A05() -> None:
         assert all(p.grad is not None for _, p in net.named_parameters())
 
 
-def test_case_A06() -> None:
-    """An unselected branch must not poison the gradient: every rewrite and smooth reading, at dangerous numbers."""
+def test_a_branch_that_is_not_selected_does_not_poison_the_gradient() -> None:
+    """Case A06: every rewrite and smooth reading, at dangerous numbers."""
     x = torch.tensor([-1.0, -4.0])
     assert gradient(lambda x: torch.where(x > 0, x.sqrt(), x), x)[0].isnan().all()  # the pattern
     numbers = torch.tensor([0.0, -0.0, 1.0, -4.0, 1e-40, -1e-40, 1e30, -1e30, math.inf, -math.inf, 88.8, 1e4])
@@ -127,15 +127,15 @@ def test_case_A06() -> None:
     assert ran >= 350
 
 
-def test_case_A07() -> None:
-    """Only the difference may be detached: no cell loses its input (a law over all cells, too)."""
+def test_no_pair_loses_its_input_from_the_graph() -> None:
+    """Case A07: only the difference may be detached: no cell loses its input (a law over all cells, too)."""
     x = torch.randn(4, generator=generator(3), requires_grad=True)
     assert not (x > 0).float().detach().requires_grad
     assert sum(cell(x).requires_grad for cell in cells(Heaviside())) == len(cells(Heaviside()))
 
 
-def test_case_A08() -> None:
-    """Outputs are floating tensors that hold integers; integer inputs raise, naming the op and what to do."""
+def test_integer_inputs_are_refused_and_outputs_are_floating_numbers_that_are_whole() -> None:
+    """Case A08: outputs are floating tensors that hold integers; integer inputs raise, naming the op and what to do."""
     for op in (Round(), Floor(), Sign(), Heaviside()):
         y = STE(op, torch.tensor([0.4, -1.6], requires_grad=True))
         assert y.is_floating_point()
@@ -144,8 +144,8 @@ def test_case_A08() -> None:
             STE(op, torch.tensor([1, 2]))
 
 
-def test_case_A09() -> None:
-    """A one-hot mask scores channels (k = 1 of the top-k mask): losers' scores move under ste and smooth only."""
+def test_channels_that_lose_have_a_gradient_under_ste_and_smooth_only() -> None:
+    """Case A09: a one-hot mask scores channels, the top-k mask of k = 1."""
     s = torch.randn(1, 6, generator=generator(4))
     value = torch.arange(6.0)
     share = {}
@@ -162,8 +162,8 @@ def test_case_A09() -> None:
 # B. Straight-through mechanics (B01, B02, B05, B06, B08, B10, B11, B13, B14 are laws)
 
 
-def test_case_B03() -> None:
-    """Clipped and identity straight-through are different strategies with different names."""
+def test_clipped_and_identity_straight_through_are_two_strategies() -> None:
+    """Case B03: clipped and identity straight-through are different strategies with different names."""
     x = torch.tensor([-3.0, 0.2, 3.0])
     clipped, identity = StraightThrough(carrier="clipped"), StraightThrough(carrier="identity")
     assert gradient(lambda x: clipped(Sign(), x), x)[0].tolist() == [0, 1, 0]
@@ -172,8 +172,8 @@ def test_case_B03() -> None:
     assert repr(clipped) != repr(identity)
 
 
-def test_case_B04() -> None:
-    """Every op states the formula of each reading it has; tails go to 0 as stated."""
+def test_every_op_states_the_formula_of_each_reading_and_its_tails_go_to_0() -> None:
+    """Case B04: every op states the formula of each reading it has; tails go to 0 as stated."""
     for cls in OP_CLASSES.values():
         assert ("proxy" in cls.__doc__) == cls().declares("proxy"), cls
         assert ("smooth" in cls.__doc__) == cls().declares("smooth"), cls
@@ -182,8 +182,8 @@ def test_case_B04() -> None:
     assert (got == 0).all()
 
 
-def test_case_B07() -> None:
-    """Export by tracing: in evaluation a layer is the plain hard op, which traces exactly."""
+def test_a_layer_in_evaluation_traces_as_the_plain_hard_op() -> None:
+    """Case B07: export by tracing: in evaluation a layer is the plain hard op, which traces exactly."""
     for op in (Round(), Sign(zero=1.0), Quantize(), Max(), ArgMax()):
         layer = HardLayer(op, STE).eval()
         x = sample(op, (3, 4), torch.float32)[0]
@@ -193,8 +193,8 @@ def test_case_B07() -> None:
         assert torch.equal(traced(x), op.hard(x))
 
 
-def test_case_B09() -> None:
-    """In half precision a quantizer of 8 bits keeps its levels as far as the dtype can hold them."""
+def test_a_quantizer_of_8_bits_keeps_the_levels_that_half_precision_can_hold() -> None:
+    """Case B09: in half precision a quantizer of 8 bits keeps its levels as far as the dtype can hold them."""
     op = Quantize(8)
     x = torch.linspace(0, 1, 100_001)
     assert op.hard(x).unique().numel() == 256
@@ -206,8 +206,8 @@ def test_case_B09() -> None:
     assert torch.equal(kept, codes)
 
 
-def test_case_B12() -> None:
-    """No parameter upstream of a hard op is unused: each has a gradient, zero under subgradient."""
+def test_every_parameter_upstream_of_a_hard_op_has_a_gradient() -> None:
+    """Case B12: no parameter upstream of a hard op is unused: each has a gradient, zero under subgradient."""
     for strategy in (SUBGRADIENT, STE, SOFT, REWRITE):
         net = nn.Sequential(nn.Linear(4, 3), HardLayer(ArgMax(), strategy), nn.Linear(3, 2))
         net(torch.randn(5, 4, generator=generator(5))).square().sum().backward()
@@ -218,8 +218,8 @@ def test_case_B12() -> None:
 # C. Temperature, softmax, logsumexp
 
 
-def test_case_C01() -> None:
-    """T <= 0, infinite or NaN is refused when a strategy or schedule is made, with the field and the value."""
+def test_a_temperature_that_is_not_positive_and_finite_is_refused_by_name_and_value() -> None:
+    """Case C01: when a strategy or a schedule is made, with the field and the value."""
     for cls in (Smooth, StraightThrough):
         for bad in (0.0, -1.0, math.inf, math.nan):
             with pytest.raises(ValueError, match=f"temperature must be a positive, finite number.*got {bad}"):
@@ -229,8 +229,8 @@ def test_case_C01() -> None:
             schedule(1.0, -1.0)
 
 
-def test_case_C02() -> None:
-    """T = 0.95^2000 is refused as a temperature, and a schedule stops at its floor; both stay finite down there."""
+def test_a_temperature_that_would_underflow_is_refused_and_a_schedule_stops_at_its_floor() -> None:
+    """Case C02: T = 0.95^2000; value and gradient stay finite at the floor."""
     with pytest.raises(ValueError, match="final_temperature"):
         Smooth(schedule="exponential", final_temperature=0.95**2000)
     strategy = Smooth(schedule="exponential", temperature=1.0, final_temperature=1e-12)
@@ -241,8 +241,8 @@ def test_case_C02() -> None:
     assert gradient(lambda x: strategy(ArgMax(), x, T=1e-3)[0], x)[0].tolist() == [0, 0]  # what a run has to report
 
 
-def test_case_C03() -> None:
-    """Temperature divides, in every op: the numbers of the case (the monotonicity law is with the values)."""
+def test_the_temperature_divides_in_every_op() -> None:
+    """Case C03: temperature divides, in every op: the numbers of the case (the monotonicity law is with the values)."""
     x = torch.tensor([1.0, 2.0])
     torch.testing.assert_close(SOFT(ArgMax(), x, T=0.1), torch.tensor([0.00005, 0.99995]), atol=5e-6, rtol=0)
     torch.testing.assert_close(SOFT(Heaviside(), x, T=0.1), torch.sigmoid(x / 0.1))
@@ -250,8 +250,8 @@ def test_case_C03() -> None:
     torch.testing.assert_close(SOFT(ReLU(), x, T=0.1), 0.1 * nn.functional.softplus(x / 0.1))
 
 
-def test_case_C04() -> None:
-    """Half precision with a small T: no overflow, value and gradient."""
+def test_half_precision_at_a_small_temperature_does_not_overflow() -> None:
+    """Case C04: half precision with a small T: no overflow, value and gradient."""
     x = torch.tensor([[70.0, 65.6]]).half()
     assert (x / 1e-3).softmax(-1).isnan().all()  # what dividing first does
     for dtype in HALF:
@@ -264,8 +264,8 @@ def test_case_C04() -> None:
     assert SOFT(ArgMax(), x, T=1e-3).tolist() == [[1, 0]]
 
 
-def test_case_C05() -> None:
-    """A fully masked row takes the hard value with derivative 0; other rows and shared weights stay clean."""
+def test_a_fully_masked_row_takes_the_hard_value_and_the_others_stay_clean() -> None:
+    """Case C05: its derivative is 0, whatever rows and weights are beside it."""
     x = torch.tensor([[-math.inf] * 3, [0.0, 1.0, 2.0]])
     assert gradient(lambda x: torch.nan_to_num(x.softmax(-1))[1].sum(), x)[0][0].isnan().all()  # what torch does
     for op in (ArgMax(), Max()):
@@ -282,8 +282,8 @@ def test_case_C05() -> None:
             assert torch.equal(gradient(lambda x, cell=cell: cell(x)[1].square().sum(), x)[0][1], alone), cell
 
 
-def test_case_C06() -> None:
-    """logsumexp at infinities: derivative 0 for a row that is all -inf and for one with +inf; torch gives NaN."""
+def test_a_smooth_maximum_of_infinities_has_the_derivative_0() -> None:
+    """Case C06: for a row that is all -inf and for one with +inf; torch's logsumexp gives NaN."""
     for row in ([-math.inf] * 3, [math.inf, 0.0], [math.inf, math.inf, 1.0]):
         x = torch.tensor(row)
         assert gradient(lambda x: torch.logsumexp(x, 0), x)[0].isnan().any()
@@ -294,16 +294,16 @@ def test_case_C06() -> None:
     torch.testing.assert_close(gradient(lambda x: SOFT(Max(), x, T=1.0), partly)[0], partly.softmax(0))
 
 
-def test_case_C07() -> None:
-    """One +inf logit: one-hot, the hard value."""
+def test_one_infinite_logit_gives_the_one_hot_vector() -> None:
+    """Case C07: one +inf logit: one-hot, the hard value."""
     x = torch.tensor([0.0, math.inf])
     assert x.softmax(0).isnan().all()
     for cell in cells(ArgMax()):
         assert cell(x).tolist() == [0, 1], cell
 
 
-def test_case_C08() -> None:
-    """The axis is a field of the op, the last by default; torch's implicit choice for 3-d input was the batch."""
+def test_the_dimension_of_an_op_is_its_own_field_and_the_last_by_default() -> None:
+    """Case C08: torch's implicit choice for an input of three dimensions was the batch."""
     x = torch.zeros(4, 3, 2)
     for dim in (0, 1, 2, -1):
         y = SOFT(ArgMax(dim=dim), x)
@@ -311,8 +311,8 @@ def test_case_C08() -> None:
     assert ArgMax() == ArgMax(dim=-1)
 
 
-def test_case_C09() -> None:
-    """Noise belongs to training: in evaluation two calls are equal, and equal to the hard op."""
+def test_evaluation_has_no_noise() -> None:
+    """Case C09: noise belongs to training: in evaluation two calls are equal, and equal to the hard op."""
     ran = 0
     for op in OPS:
         for cell in cells(op, one_kernel=True):
@@ -327,8 +327,8 @@ def test_case_C09() -> None:
     assert ran >= 7
 
 
-def test_case_C10() -> None:
-    """Soft and hard scores are both at hand for one model, without touching it; that runs log both is tested there."""
+def test_soft_and_hard_scores_are_at_hand_for_one_model_without_touching_it() -> None:
+    """Case C10: that runs log both is tested with the runs."""
     net = nn.Sequential(nn.Linear(4, 4), HardLayer(Sign(), SOFT), nn.Linear(4, 1)).eval()
     x = torch.randn(20, 4, generator=generator(6))
     state = copy.deepcopy(net.state_dict())
@@ -342,8 +342,8 @@ def test_case_C10() -> None:
     assert not STE.soft_forward
 
 
-def test_case_C11() -> None:
-    """T logsumexp(x / T) is biased upward by at most T log n: the numbers of the case."""
+def test_the_smooth_maximum_is_biased_upward_by_at_most_T_log_n() -> None:
+    """Case C11: T logsumexp(x / T) is biased upward by at most T log n: the numbers of the case."""
     x = torch.tensor([1.0, 2.0, 2.0], dtype=torch.float64)
     bias = [(SOFT(Max(), x, T=T) - 2).item() for T in (1.0, 0.1, 0.01)]
     assert bias == pytest.approx([0.862, 0.0693, 0.00693], rel=2e-3)
@@ -351,8 +351,8 @@ def test_case_C11() -> None:
     assert STE(Max(), x).item() == 2.0
 
 
-def test_case_C12() -> None:
-    """Ten million draws: no uniform is 0 or 1, so no kernel's noise and no Gumbel noise is infinite or NaN."""
+def test_no_uniform_of_ten_million_is_0_or_1_so_no_noise_is_infinite() -> None:
+    """Case C12: neither a kernel's noise nor Gumbel noise."""
     for dtype in (torch.float32, torch.float16):
         for part in range(5):
             u = uniforms(torch.empty(1_000_000, dtype=dtype), (8, part))
@@ -366,8 +366,11 @@ def test_case_C12() -> None:
 # D. Ties and subgradient conventions
 
 
-def test_case_D01() -> None:
-    """Shared or first, by name, on every path: non-negative, sum 1, 0 off the tie; eager, compiled and two-argument."""
+def test_a_tie_is_shared_or_goes_to_the_first_on_every_path() -> None:
+    """Case D01.
+
+    Shared or first, by name, on every path: non-negative, sum 1, 0 off the tie; eager, compiled and two-argument.
+    """
     x = torch.tensor([2.0, 2.0, 1.0])
     for strategy, expected in ((SUBGRADIENT, [0.5, 0.5, 0]), (Subgradient(rule="first"), [1, 0, 0])):
         loss = lambda x, s=strategy: s(Max(), x)  # noqa: E731
@@ -388,8 +391,8 @@ def test_case_D01() -> None:
     assert norm.tolist() == [0.5, -0.5, 0]  # the infinity norm by our ops
 
 
-def test_case_D02() -> None:
-    """Exactly one 1 a row, constant rows included, under every strategy whose value is hard."""
+def test_a_hard_choice_has_exactly_one_1_a_row_constant_rows_included() -> None:
+    """Case D02: exactly one 1 a row, constant rows included, under every strategy whose value is hard."""
     x = torch.tensor([[0.4, 0.4, 0.2], [1.0, 1.0, 1.0], [0.0, -0.0, 0.0]])
     for cell in cells(ArgMax()):
         if cell.hard_valued:
@@ -397,8 +400,8 @@ def test_case_D02() -> None:
     assert (x == x.amax(-1, keepdim=True)).sum(-1).tolist() == [2, 3, 3]  # what comparing gives
 
 
-def test_case_D03() -> None:
-    """Rewrites at the kink itself: the op's value, and a finite element of the subdifferential."""
+def test_a_rewrite_at_its_kink_has_the_ops_value_and_a_finite_derivative() -> None:
+    """Case D03: rewrites at the kink itself: the op's value, and a finite element of the subdifferential."""
     x = torch.tensor(1.0)
     assert gradient(lambda x: torch.sqrt((x - 1) ** 2), x)[0].isnan()
     between = {Abs(): (0.0, -1, 1), ReLU(): (0.0, 0, 1), Clamp(): (0.0, 0, 1)}
@@ -415,8 +418,11 @@ def test_case_D03() -> None:
         assert Rewrite(form=form)(Max(), tied).item() == 2
 
 
-def test_case_D04() -> None:
-    """NaN passes through to the value of its own row, whichever way a maximum is written, and to no other row."""
+def test_nan_passes_to_the_value_of_its_own_row_and_to_no_other() -> None:
+    """Case D04.
+
+    NaN passes through to the value of its own row, whichever way a maximum is written, and to no other row.
+    """
     x = torch.tensor([[math.nan, 1.0], [2.0, 1.0]])
     for op in (Max(), ArgMax()):
         for cell in cells(op):
@@ -429,8 +435,11 @@ def test_case_D04() -> None:
         assert cell(x[:, 1], x[:, 0])[0].isnan()
 
 
-def test_case_D05() -> None:
-    """Exactly on the clip bound: our own masks, inclusive for quantize and clipped, whatever torch's clamp does."""
+def test_exactly_on_a_clip_bound_our_own_mask_decides() -> None:
+    """Case D05.
+
+    Exactly on the clip bound: our own masks, inclusive for quantize and clipped, whatever torch's clamp does.
+    """
     image, weight = torch.tensor([0.0, 0.0, 1.0, 0.5]), torch.tensor([1.0, -1.0, 0.5])
     assert gradient(lambda x: STE(Quantize(8), x), image)[0].tolist() == [1, 1, 1, 1]
     assert gradient(lambda x: STE(Quantize(8, -1.0, 1.0), x), weight)[0].tolist() == [1, 1, 1]
@@ -447,8 +456,11 @@ def test_case_D05() -> None:
 # E. Quantizers (E01, E06, E07, E10, E11 stand with the layers; E02, E03, E09 with the values)
 
 
-def test_case_E04() -> None:
-    """Negative zero: all strategies agree with the hard op by ==, and graft keeps even the sign bit of the value."""
+def test_at_negative_zero_all_strategies_agree_with_the_hard_op() -> None:
+    """Case E04.
+
+    Negative zero: all strategies agree with the hard op by ==, and graft keeps even the sign bit of the value.
+    """
     x = torch.tensor([-0.3, -0.0, 0.0])
     hard = Round().hard(x)
     for cell in cells(Round()):
@@ -458,8 +470,11 @@ def test_case_E04() -> None:
             assert torch.equal(torch.signbit(y), torch.signbit(hard))
 
 
-def test_case_E08() -> None:
-    """The range is stated, not observed: zero is representable exactly where low says so, both ends always are."""
+def test_zero_is_a_level_exactly_where_the_stated_range_has_it() -> None:
+    """Case E08.
+
+    The range is stated, not observed: zero is representable exactly where low says so, both ends always are.
+    """
     op = Quantize(8, 1000.0, 1001.0)
     x = torch.tensor([1000.0, 1001.0])
     assert torch.equal(op.hard(x), x)

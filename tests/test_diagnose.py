@@ -605,10 +605,11 @@ def test_command_as_a_process(tmp_path: Path) -> None:
     assert "examples.py:6, in <lambda>" in done.stdout
 
 
-# the cases, by their ids
+# public cases
 
 
-def test_case_A01_threshold_in_the_loss() -> None:
+def test_a_threshold_in_the_loss_is_found_to_have_no_graph() -> None:
+    """Case A01."""
     found = bare(lambda x: (x > 0.5).float().sum(), x=[0.2, 1.7])
     assert found.outcome == "no graph"
     assert found.named("none") == ("x",)
@@ -617,25 +618,29 @@ def test_case_A01_threshold_in_the_loss() -> None:
 
 
 @pytest.mark.parametrize("name", ["round", "floor", "sign", "trunc", "ceil"])
-def test_case_A02_zero_through_rounding(name: str) -> None:
+def test_a_zero_gradient_is_traced_to_the_rounding(name: str) -> None:
+    """Case A02."""
     found = bare(lambda x: getattr(torch, name)(x).sum(), x=[0.2, 1.7])
     assert found.parameters == {"x": "zero"}
     assert (found.findings[0].kind, found.findings[0].operation) == ("flattened", name)
 
 
-def test_case_A02_heaviside_and_floor_divide_raise() -> None:
+def test_an_operation_that_raises_is_reported_as_an_exception() -> None:
+    """Case A02."""
     assert bare(lambda x: torch.heaviside(x, torch.zeros(())).sum(), x=[0.2, 1.7]).outcome == "exception"
     assert bare(lambda x: (x // 1).sum(), x=[0.2, 1.7]).outcome == "exception"
 
 
-def test_case_A03_histogram_loss() -> None:
+def test_a_histogram_in_the_loss_is_found_to_have_no_graph() -> None:
+    """Case A03."""
     found = bare(lambda x: torch.histc(x, 4, 0, 1).square().sum(), x=[0.2, 0.7])
     assert (found.outcome, found.findings[0].operation) == ("no graph", "histc")
     found = bare(lambda x, y: torch.histc(x, 4, 0, 1).square().sum() + y.sum(), x=[0.2, 0.7], y=[1.0])
     assert found.parameters == {"x": "none", "y": "finite"}
 
 
-def test_case_A04_learnable_cut_off() -> None:
+def test_a_cut_off_without_a_gradient_is_named_with_the_op_that_gives_it_one() -> None:
+    """Case A04."""
     rows = torch.randn(10, 3, generator=generator(1))
     found = bare(lambda x, threshold: x[x.norm(dim=1) < threshold].sum(), x=rows, threshold=1.5)
     assert found.parameters == {"x": "finite", "threshold": "none"}
@@ -644,36 +649,42 @@ def test_case_A04_learnable_cut_off() -> None:
     assert "Threshold" in {remedy.op.__name__ for remedy in found.findings[0].remedies}
 
 
-def test_case_A06_where_with_an_unsafe_branch() -> None:
+def test_nan_from_a_branch_that_is_not_taken_is_traced_to_its_root() -> None:
+    """Case A06."""
     found = bare(lambda x: torch.where(x > 0, x.sqrt(), x).sum(), x=[-1.0, -4.0])
     assert found.parameters == {"x": "nan"}
     assert found.findings[0].operation == "sqrt"
     assert bare(lambda x: torch.where(x > 0, torch.where(x > 0, x, 1).sqrt(), x).sum(), x=[-1.0, -4.0]).healthy
 
 
-def test_case_A07_detached_hard_result() -> None:
+def test_a_detached_result_is_found() -> None:
+    """Case A07."""
     found = bare(lambda x: x.round().detach().sum(), x=[0.2, 1.7])
     assert (found.outcome, found.findings[0].operation) == ("no graph", "detach")
 
 
-def test_case_A08_integer_output() -> None:
+def test_a_conversion_to_integers_is_found() -> None:
+    """Case A08."""
     found = bare(lambda x: x.to(torch.int8).float().sum(), x=[0.2, 1.7])
     assert (found.outcome, found.findings[0].operation) == ("no graph", "to")
 
 
-def test_case_A09_top_k_mask() -> None:
+def test_a_mask_made_of_indices_is_found_and_the_op_named() -> None:
+    """Case A09."""
     found = bare(lambda s: (k_hot(s) * torch.arange(6.0)).sum(), s=torch.randn(1, 6, generator=generator(2)))
     assert (found.outcome, found.findings[0].operation) == ("no graph", "topk")
     assert found.findings[0].remedies[0].op.__name__ == "TopKMask"
 
 
-def test_case_D03_root_of_a_square() -> None:
+def test_nan_at_the_root_of_0_is_traced_to_the_root() -> None:
+    """Case D03."""
     found = bare(lambda x: torch.sqrt((x - 1) ** 2), x=1.0)
     assert found.parameters == {"x": "nan"}
     assert found.findings[0].operation == "sqrt"
 
 
-def test_case_F02_no_gradient_at_all_is_no_zero() -> None:
+def test_no_gradient_at_all_is_no_zero() -> None:
+    """Case F02."""
     found = bare(lambda x: x.detach().sum(), x=[0.0])
     assert found.outcome == "no graph"
     assert not found.healthy

@@ -203,7 +203,8 @@ def test_half_precision_does_not_round_the_noise(dtype: torch.dtype) -> None:
 
 
 @law()
-def test_case_I06_copies_and_pickles_are_equal_and_a_repr_evaluates_back(part: Part) -> None:
+def test_copies_and_pickles_are_equal_and_a_repr_evaluates_back(part: Part) -> None:
+    """Case I06."""
     op = part.op
     names = {"inf": math.inf, "nan": math.nan, **{cls.__name__: cls for cls in STRATEGY_CLASSES.values()}}
     ran = 0

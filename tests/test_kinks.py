@@ -216,7 +216,7 @@ def run(op: Op, strategy: Strategy, given: list, dtype: torch.dtype) -> list[Ten
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-def test_the_table(dtype: torch.dtype) -> None:
+def test_every_rule_at_every_kink_and_tie_is_the_one_in_the_table(dtype: torch.dtype) -> None:
     for op, strategy, given, expected in TABLE:
         if type(op) is ArgMax and isinstance(strategy, Rewrite):
             (got,) = gradients(
@@ -234,8 +234,11 @@ def test_the_table(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, *HALF], ids=str)
-def test_case_D05_clip_masks_end_exactly_at_the_bound(dtype: torch.dtype) -> None:
-    """The bound itself and its two neighbours in the dtype, for bounds that it holds and bounds that it rounds."""
+def test_clip_masks_end_exactly_at_the_bound(dtype: torch.dtype) -> None:
+    """Case D05.
+
+    The bound itself and its two neighbours in the dtype, for bounds that it holds and bounds that it rounds.
+    """
     ran = 0
     for low, high in ((-1.0, 1.0), (0.0, 1.0), (0.1, 0.7), (-0.3, 1e-3), (-1e4, 3e4)):
         bounds = torch.tensor([low, high], dtype=dtype)
@@ -329,7 +332,8 @@ def numbers(count: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Te
 
 
 @pytest.mark.parametrize("magnitude", [1e-20, 1e-3, 1.0, 1e3, 1e20, 1e30])
-def test_case_B01_the_value_is_bit_exact_whatever_the_carriers_magnitude(magnitude: float) -> None:
+def test_the_value_is_bit_exact_whatever_the_carriers_magnitude(magnitude: float) -> None:
+    """Case B01."""
     value = numbers(100_000)
     carrier = (numbers(100_000, seed=1) * magnitude).requires_grad_()
     y = graft(value.clone(), carrier)
@@ -340,7 +344,8 @@ def test_case_B01_the_value_is_bit_exact_whatever_the_carriers_magnitude(magnitu
     assert torch.equal(got, weight)
 
 
-def test_case_B01_a_quantizer_keeps_its_sixteen_levels() -> None:
+def test_a_quantizer_keeps_its_sixteen_levels() -> None:
+    """Case B01."""
     s = 0.1
     x = (numbers(200_000) * 10).requires_grad_()
     q = ((x / s).round().clamp(-8, 7) * s).detach()
@@ -469,8 +474,11 @@ def test_a_parameter_is_not_written_through() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_case_B02_eager_and_compiled_form_agree(dtype: torch.dtype) -> None:
-    """The arithmetic form that the compiler sees against the Function, values and derivatives, infinities included."""
+def test_eager_and_compiled_form_agree(dtype: torch.dtype) -> None:
+    """Case B02.
+
+    The arithmetic form that the compiler sees against the Function, values and derivatives, infinities included.
+    """
     x = torch.cat([(numbers(1000) * 100).to(dtype), torch.tensor([0.0, -0.0, math.inf, -math.inf]).to(dtype)])
 
     def f(x: Tensor) -> Tensor:

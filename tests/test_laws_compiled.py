@@ -143,7 +143,8 @@ def test_every_op_and_strategy_is_compiled() -> None:
 
 @pytest.mark.nightly
 @law()
-def test_case_B13_compiled_is_eager_in_every_cell_and_annealing_recompiles_none(part: Part) -> None:
+def test_compiled_is_eager_in_every_cell_and_annealing_recompiles_none(part: Part) -> None:
+    """Case B13."""
     assert compiled_are_eager(part.cells, EVERYTHING) == len(part.cells)
 
 
@@ -185,7 +186,8 @@ def test_there_are_twelve_named_cells() -> None:
 
 
 @pytest.mark.parametrize("name", ["Round()", "ArgMax(dim=-1)", "ReLU()"])
-def test_case_B13_annealing_recompiles_nothing(name: str) -> None:
+def test_annealing_recompiles_nothing(name: str) -> None:
+    """Case B13."""
     op: Op = next(op for op in OPS if repr(op) == name)
     cell, x = Cell(op, SCHEDULE), sample(op)
     assert not torch.equal(cell(*x, T=ALONG[0]), cell(*x, T=ALONG[-1]))

@@ -203,7 +203,8 @@ def test_functional_hessians_agree_with_double_backward(part: Part) -> None:
     assert ran == len(part.cells)
 
 
-def test_case_B05_the_hessian_keeps_the_curvature_of_the_surrogate() -> None:
+def test_the_hessian_keeps_the_curvature_of_the_surrogate() -> None:
+    """Case B05."""
     y = torch.tensor([-0.33, -1.02], dtype=torch.float64)
 
     def h(y: Tensor) -> Tensor:
@@ -215,7 +216,8 @@ def test_case_B05_the_hessian_keeps_the_curvature_of_the_surrogate() -> None:
 
 
 @law()
-def test_case_B14_forward_mode_is_reverse_mode(part: Part) -> None:
+def test_forward_mode_is_reverse_mode(part: Part) -> None:
+    """Case B14."""
     op = part.op
     ran = 0
     for cell in part.cells:
@@ -286,8 +288,11 @@ def assert_vmap_is_a_loop(cell: Cell, columns: list[Tensor], batched: tuple[int,
 
 
 @law()
-def test_case_B10_strides_do_not_matter(part: Part) -> None:
-    """Transposed, expanded and concatenated gradients, and inputs of every layout, against the contiguous copy."""
+def test_strides_do_not_matter(part: Part) -> None:
+    """Case B10.
+
+    Transposed, expanded and concatenated gradients, and inputs of every layout, against the contiguous copy.
+    """
     op = part.op
     ran = 0
     for cell in part.cells:
@@ -321,7 +326,8 @@ def test_case_B10_strides_do_not_matter(part: Part) -> None:
 
 
 @law()
-def test_case_A07_every_input_stays_connected(part: Part) -> None:
+def test_every_input_stays_connected(part: Part) -> None:
+    """Case A07."""
     op = part.op
     ran = 0
     for cell in part.cells:
@@ -386,7 +392,8 @@ def test_infinite_inputs_give_no_nan_and_no_infinite_gradient(part: Part) -> Non
 
 
 @law()
-def test_case_B08_autocast_keeps_dtypes(part: Part) -> None:
+def test_autocast_keeps_dtypes(part: Part) -> None:
+    """Case B08."""
     op = part.op
     ran = 0
     layer = torch.nn.Linear(4, 4)

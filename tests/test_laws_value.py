@@ -118,7 +118,8 @@ def empty_batches(op: Op) -> list[tuple[int, ...]]:
 
 
 @law()
-def test_case_B06_no_value_shares_memory_with_an_input(part: Part) -> None:
+def test_no_value_shares_memory_with_an_input(part: Part) -> None:
+    """Case B06."""
     op = part.op
     x = sample(op)
     owners = {t.untyped_storage().data_ptr() for t in x}
@@ -144,8 +145,11 @@ def test_every_layout_gives_what_the_contiguous_copy_gives(part: Part) -> None:
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if not op.elementwise], ids=label)
-def test_case_B11_an_empty_row_has_no_maximum(op: Op) -> None:
-    """And no other entry to choose: an error that says so. An op with an answer all the same gives it, or zeros."""
+def test_an_empty_row_has_no_maximum(op: Op) -> None:
+    """Case B11.
+
+    And no other entry to choose: an error that says so. An op with an answer all the same gives it, or zeros.
+    """
     x = sample(op, (4, 0) if getattr(op, "dim", -1) == -1 else (0, 4))
     if type(op).__name__ in ANSWERS_AN_EMPTY_ROW:
         assert (op.hard(*x) == 0).all()
@@ -155,7 +159,8 @@ def test_case_B11_an_empty_row_has_no_maximum(op: Op) -> None:
 
 
 @law()
-def test_case_B11_an_empty_batch_has_an_empty_gradient(part: Part) -> None:
+def test_an_empty_batch_has_an_empty_gradient(part: Part) -> None:
+    """Case B11."""
     op = part.op
     ran = 0
     for shape in empty_batches(op):
@@ -168,7 +173,8 @@ def test_case_B11_an_empty_batch_has_an_empty_gradient(part: Part) -> None:
 
 
 @law()
-def test_case_A08_integers_are_refused_by_name(part: Part) -> None:
+def test_integers_are_refused_by_name(part: Part) -> None:
+    """Case A08."""
     op = part.op
     ran = 0
     for cell in part.cells:
@@ -249,7 +255,8 @@ def test_smooth_tends_to_hard(part: Part) -> None:
 
 
 @law(lambda cell: isinstance(cell.strategy, Smooth))
-def test_case_C03_a_smaller_temperature_is_nearer_to_hard(part: Part) -> None:
+def test_a_smaller_temperature_is_nearer_to_hard(part: Part) -> None:
+    """Case C03."""
     op = part.op
     x = sample(op, (400, 4), seed=3)
     x[0][:, :2] = torch.linspace(-2, 2, 800, dtype=torch.float64).view(400, 2)
@@ -265,7 +272,8 @@ def test_case_C03_a_smaller_temperature_is_nearer_to_hard(part: Part) -> None:
     assert ran == len(part.cells)
 
 
-def test_case_C03_entropy_falls_with_the_temperature() -> None:
+def test_entropy_falls_with_the_temperature() -> None:
+    """Case C03."""
     x = torch.tensor([1.0, 2.0], dtype=torch.float64)
     sharp = Smooth()(ArgMax(), x, T=0.1)
     torch.testing.assert_close(sharp, torch.tensor([0.00005, 0.99995], dtype=torch.float64), atol=5e-6, rtol=0)
@@ -372,7 +380,8 @@ def test_max_and_argmax_are_expectations_under_centred_gumbel_noise(T: float) ->
         assert ((Smooth()(op, x, T=T) - hard.mean(0)).abs() <= 4 * error + 1e-12).all()
 
 
-def test_case_C11_smooth_max_is_biased_upward_by_at_most_T_log_n() -> None:
+def test_smooth_max_is_biased_upward_by_at_most_T_log_n() -> None:
+    """Case C11."""
     x = torch.tensor([1.0, 2.0, 2.0], dtype=torch.float64)
     for T, bias in ((1.0, 0.8620), (0.1, 0.06932), (0.01, 0.006931)):
         got = (Smooth()(Max(), x, T=T) - 2).item()
@@ -384,7 +393,8 @@ def test_case_C11_smooth_max_is_biased_upward_by_at_most_T_log_n() -> None:
     assert (bias <= 0.7 * math.log(5)).all()
 
 
-def test_case_C08_smooth_argmax_sums_to_one_along_its_dim_and_rows_are_independent() -> None:
+def test_smooth_argmax_sums_to_one_along_its_dim_and_rows_are_independent() -> None:
+    """Case C08."""
     x = sample(ArgMax(), (4, 3))[0]
     for dim in (0, 1, -1):
         y = Smooth()(ArgMax(dim=dim), x, T=0.5)
@@ -477,7 +487,8 @@ IDEMPOTENT = ("Ceil", "Floor", "Quantize", "Round", "Sign", "Trunc")
 
 @pytest.mark.parametrize("op", [op for op in OPS if type(op).__name__ in IDEMPOTENT], ids=label)
 @pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
-def test_case_E09_hard_twice_is_hard_once(op: Op, dtype: torch.dtype) -> None:
+def test_hard_twice_is_hard_once(op: Op, dtype: torch.dtype) -> None:
+    """Case E09."""
     x = sample(op, (5000,), dtype, scale=3.0)[0]
     once = op.hard(x)
     assert torch.equal(op.hard(once), once)
@@ -485,7 +496,8 @@ def test_case_E09_hard_twice_is_hard_once(op: Op, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("op", [op for op in OPS if type(op).__name__ in ("Quantize", "Sign", "Heaviside")], ids=label)
 @pytest.mark.parametrize("dtype", FULL + HALF, ids=str)
-def test_case_E02_the_number_of_values(op: Op, dtype: torch.dtype) -> None:
+def test_a_bounded_op_has_exactly_its_values(op: Op, dtype: torch.dtype) -> None:
+    """Case E02."""
     x = torch.cat(
         [sample(op, (20_000,), dtype, scale=4.0)[0], torch.tensor([0.0, -0.0, math.inf, -math.inf]).to(dtype)]
     )
@@ -502,15 +514,19 @@ def test_case_E02_the_number_of_values(op: Op, dtype: torch.dtype) -> None:
         assert op.hard(torch.tensor([0.0, -0.0])).tolist() == [op.zero] * 2
 
 
-def test_case_E03_halves_go_to_even() -> None:
+def test_halves_go_to_even() -> None:
+    """Case E03."""
     (rounding,) = [op for op in OPS if type(op).__name__ == "Round"]
     x = torch.tensor([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 0.49999997, 8388609.0])
     assert rounding.hard(x).tolist() == [-2.0, -2.0, 0.0, 0.0, 2.0, 2.0, 0.0, 8388609.0]
 
 
 @pytest.mark.parametrize("dtype", HALF, ids=str)
-def test_case_B09_scale_arithmetic_is_done_in_float32(dtype: torch.dtype) -> None:
-    """In half precision a quantizer's value is that of the float32 op, cast back, and floor is that on its grid."""
+def test_scale_arithmetic_is_done_in_float32(dtype: torch.dtype) -> None:
+    """Case B09.
+
+    In half precision a quantizer's value is that of the float32 op, cast back, and floor is that on its grid.
+    """
     ran = 0
     for op in OPS:
         x = sample(op, (5000,), dtype, scale=3.0)[0]

@@ -77,7 +77,7 @@ def test_a_component_turns_its_branches_into_one_activation_a_unit(name: str) ->
 
 
 @every_component
-def test_an_empty_batch_and_low_precision(name: str) -> None:
+def test_an_empty_batch_and_low_precision_keep_shape_and_dtype(name: str) -> None:
     for strategy in STRATEGIES:
         component = made(name, strategy)
         if component is None:
@@ -110,7 +110,8 @@ def test_copies_and_state_dicts_carry_everything(name: str) -> None:
 
 
 @every_component
-def test_case_E10_evaluation_changes_nothing(name: str) -> None:
+def test_evaluation_changes_nothing(name: str) -> None:
+    """Case E10."""
     for strategy in STRATEGIES:
         component = made(name, strategy)
         if component is None:
@@ -191,8 +192,8 @@ def test_a_gate_that_never_learns_has_a_zero_gradient_at_its_logits() -> None:
     assert (for_logits == 0).all()
 
 
-def test_case_A09_share_of_logits_with_a_gradient_by_strategy() -> None:
-    """The part of the case that applies to one-hot: the hard choice teaches nobody, the others losers too."""
+def test_logits_that_lose_have_a_gradient_unless_the_choice_is_hard() -> None:
+    """Case A09: the part of the case that applies to one-hot: the hard choice teaches nobody, the others losers too."""
     share = {}
     for strategy in applicable("hard_gate"):
         gate = HardGate(strategy)
@@ -276,8 +277,8 @@ def test_a_fixed_range_is_torchs_fake_quantization() -> None:
 E07 = torch.tensor([[0.3, 0.9, 5.0, -5.0]])
 
 
-def test_case_E07_the_steps_own_derivative_falls_out_of_the_straight_through_round() -> None:
-    """Signed codes -4 .. 3, the example as published: -0.4, and times 1 / sqrt(4 * 3) it is -0.11547."""
+def test_the_steps_own_derivative_falls_out_of_the_straight_through_round() -> None:
+    """Case E07: signed codes -4 .. 3, the example as published: -0.4, and times 1 / sqrt(4 * 3) it is -0.11547."""
     op = Quantize(3, -4.0, 3.0, "strict")
     s = torch.tensor(0.5, requires_grad=True)
     y = STE(op, E07 / s) * s
@@ -289,8 +290,11 @@ def test_case_E07_the_steps_own_derivative_falls_out_of_the_straight_through_rou
 
 
 @pytest.mark.parametrize("bits", [2, 3, 4])
-def test_case_E07_a_learned_step_has_lsqs_scaled_derivative(bits: int) -> None:
-    """Unsigned codes 0 .. Q: ds = (1 - 0.6) + (2 - 1.8) + min(10, Q) [- 10 inside] + 0, times 1 / sqrt(n Q)."""
+def test_a_learned_step_has_lsqs_scaled_derivative(bits: int) -> None:
+    """Case E07.
+
+    Unsigned codes 0 .. Q: ds = (1 - 0.6) + (2 - 1.8) + min(10, Q) [- 10 inside] + 0, times 1 / sqrt(n Q).
+    """
     top = 2**bits - 1
     layer = QuantizedActivation(STE, bits=bits, range="learned_step", high=0.5 * top)
     assert layer.step.item() == 0.5
@@ -303,7 +307,8 @@ def test_case_E07_a_learned_step_has_lsqs_scaled_derivative(bits: int) -> None:
     assert dx.tolist() == [[1, 1, float(top > 10), 0]]
 
 
-def test_case_E07_the_count_is_that_of_one_sample() -> None:
+def test_the_count_is_that_of_one_sample() -> None:
+    """Case E07."""
     layer = QuantizedActivation(STE, bits=2, range="learned_step", high=1.5)
 
     def slope(x: Tensor) -> float:
@@ -315,7 +320,8 @@ def test_case_E07_the_count_is_that_of_one_sample() -> None:
     assert slope(E07[:0]) == 0.0
 
 
-def test_case_D05_a_bound_counts_as_outside_for_a_learned_step() -> None:
+def test_a_bound_counts_as_outside_for_a_learned_step() -> None:
+    """Case D05."""
     layer = QuantizedActivation(STE, bits=2, range="learned_step", high=3.0)  # s = 1
     x = torch.tensor([[0.0, 3.0, 3.2, 2.9]], requires_grad=True)
     dx, ds = torch.autograd.grad(layer(x).sum(), [x, layer.step])
@@ -367,7 +373,8 @@ def test_a_range_that_left_the_positive_numbers_comes_back(range_: str) -> None:
 
 @pytest.mark.parametrize("range_", ["learned_step", "learned_clip"])
 @pytest.mark.parametrize("strategy", applicable("quantized_activation"), ids=lambda s: type(s).__name__)
-def test_case_E06_a_scale_of_zero_is_finite(range_: str, strategy: Strategy) -> None:
+def test_a_scale_of_zero_is_finite(range_: str, strategy: Strategy) -> None:
+    """Case E06."""
     for dtype in (torch.float32, torch.float64, *HALF):
         for start in (0.0, -1.0):
             layer = QuantizedActivation(strategy, range=range_)
@@ -381,7 +388,8 @@ def test_case_E06_a_scale_of_zero_is_finite(range_: str, strategy: Strategy) -> 
             assert all(g.isfinite().all() for g in gradient), (dtype, gradient)
 
 
-def test_case_E01_constant_and_zero_inputs_stay_finite() -> None:
+def test_constant_and_zero_inputs_stay_finite() -> None:
+    """Case E01."""
     for range_ in ("fixed", "learned_step", "learned_clip"):
         for value in (0.0, 0.4):
             layer = QuantizedActivation(STE, range=range_)
@@ -474,7 +482,8 @@ def test_calibration_restores_the_modes_after_an_error() -> None:
     assert [layer.mode for layer in hard_layers(model).values()] == ["strategy"] * 2
 
 
-def test_case_E11_a_saved_step_is_not_initialised_again() -> None:
+def test_a_saved_step_is_not_initialised_again() -> None:
+    """Case E11."""
     model = net(STE)
     calibrate(model, torch.randn(32, 6, generator=torch.Generator().manual_seed(1)))
     fresh = net(STE)

@@ -73,7 +73,8 @@ def test_equality_has_a_slope_towards_it() -> None:
     assert gradients(lambda a: StraightThrough()(Compare("=="), a, b), [a])[0].tolist() == [0, -1, 1, 0]
 
 
-def test_case_A01_the_comparison_itself_has_a_gradient_to_both_sides() -> None:
+def test_the_comparison_itself_has_a_gradient_to_both_sides() -> None:
+    """Case A01."""
     x = torch.tensor([0.2, 1.7], requires_grad=True)
     with pytest.raises(RuntimeError, match="does not require grad"):
         (x > 0.5).float().sum().backward()
@@ -114,8 +115,8 @@ def test_counts_are_torchs_and_the_ends_hold_what_is_beyond(dtype: torch.dtype) 
     assert op.hard(torch.zeros(0, dtype=dtype)).tolist() == [0] * 8
 
 
-def test_case_A03() -> None:
-    """Soft counts keep the mass, the edges and the sharp limit, and samples near an edge have a gradient."""
+def test_soft_counts_keep_the_mass_and_the_sharp_limit_and_have_a_gradient_near_the_edges() -> None:
+    """Case A03: soft counts keep the mass, the edges and the sharp limit, and samples near an edge have a gradient."""
     x = torch.cat([torch.rand(200, generator=generator(1), dtype=torch.float64), torch.tensor([0.0, 1.0]).double()])
     assert not torch.histc(x.clone().requires_grad_(), 4, 0, 1).requires_grad
     op = Histogram(4)

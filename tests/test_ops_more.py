@@ -70,7 +70,8 @@ def test_trunc_is_odd_and_its_dithered_rewrite_has_the_stated_mean() -> None:
     torch.testing.assert_close(mean, expected, atol=1e-8, rtol=0)
 
 
-def test_case_A01_a_comparison_in_a_loss_has_a_gradient_to_both_sides() -> None:
+def test_a_comparison_in_a_loss_has_a_gradient_to_both_sides() -> None:
+    """Case A01."""
     x, t = torch.tensor([0.4, 0.7]), torch.tensor([0.5, 0.5])
     for cell in cells(Threshold()):
         to_x, to_t = gradients(cell, [x, t])
@@ -78,8 +79,11 @@ def test_case_A01_a_comparison_in_a_loss_has_a_gradient_to_both_sides() -> None:
         assert (to_x == 0).all() == isinstance(cell.strategy, Subgradient)
 
 
-def test_case_A04_a_learnable_cut_off_has_a_gradient() -> None:
-    """One threshold for all samples: it broadcasts, and its derivative is the sum of theirs with the other sign."""
+def test_a_learnable_cut_off_has_a_gradient() -> None:
+    """Case A04.
+
+    One threshold for all samples: it broadcasts, and its derivative is the sum of theirs with the other sign.
+    """
     norms = torch.tensor([0.4, 1.2, 1.6, 3.0], requires_grad=True)
     t = torch.tensor(1.5, requires_grad=True)
     for strategy in (StraightThrough(), Smooth(temperature=0.5)):
@@ -168,8 +172,8 @@ def test_masked_entries_are_never_chosen_while_there_are_others() -> None:
     assert Smooth()(TopKMask(), x)[1].tolist() == [1, 0, 1, 0]
 
 
-def test_case_A09_losers_have_a_gradient_through_the_mask() -> None:
-    """The share of scores with a gradient: none by the a.e. derivative, all under the others."""
+def test_losers_have_a_gradient_through_the_mask() -> None:
+    """Case A09: the share of scores with a gradient: none by the a.e. derivative, all under the others."""
     scores = sample(TopKMask(), (1, 6))[0]
     weight = torch.arange(6.0).double().expand(1, 6)
     for strategy, share in ((Subgradient(), 0), (StraightThrough(), 1), (Smooth(), 1), (Rewrite(), 1)):

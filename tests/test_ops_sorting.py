@@ -285,8 +285,11 @@ def test_tied_entries_share_or_take_their_places_in_order() -> None:
     assert descending.argmax(-1).tolist() == [0, 2, 4, 1, 3]
 
 
-def test_case_D01_every_way_to_an_order_statistic_shares_alike() -> None:
-    """By max, min, top-k, sort, median and quantile: non-negative, sum 1 a value; any strategy without a draw."""
+def test_every_way_to_an_order_statistic_shares_alike() -> None:
+    """Case D01.
+
+    By max, min, top-k, sort, median and quantile: non-negative, sum 1 a value; any strategy without a draw.
+    """
     x = torch.tensor([2.0, 2.0, 1.0])
     ways = [Max().subgradient, lambda x, rule: Sort().subgradient(x, rule)[-1], Quantile(1.0).subgradient]
     ways += [lambda x, rule: TopK(1).subgradient(x, rule)[0], lambda x, rule: -Min().subgradient(-x, rule)]
@@ -299,7 +302,8 @@ def test_case_D01_every_way_to_an_order_statistic_shares_alike() -> None:
             assert (got >= -1e-6).all(), cell  # rounding
 
 
-def test_case_D01_compiled_ties_are_those_of_eager() -> None:
+def test_compiled_ties_are_those_of_eager() -> None:
+    """Case D01."""
     x, weight = torch.tensor([2.0, 2.0, 1.0]), torch.tensor([1.0, 1.0, 3.0])
     for strategy, expected in ((Subgradient(), [24, 24, 3]), (Subgradient(rule="first"), [12, 36, 3])):
         loss = torch.func.grad(lambda x, s=strategy: (s(Sort(), x) ** 3 * weight).sum())

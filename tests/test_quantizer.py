@@ -66,8 +66,8 @@ LAYERS: list[tuple[Callable[[], nn.Module], Callable[[Tensor], list[Tensor]]]] =
 
 
 @pytest.mark.parametrize(("make", "channels"), LAYERS, ids=lambda v: "")
-def test_case_E05_a_channel_is_an_output_of_the_layer(make: Callable[[], nn.Module], channels: Callable) -> None:
-    """One scale an output channel, in the dimension where that kind of layer has it, groups included."""
+def test_a_channel_is_an_output_of_the_layer(make: Callable[[], nn.Module], channels: Callable) -> None:
+    """Case E05: one scale an output channel, in the dimension where that kind of layer has it, groups included."""
     layer = make()
     plain = layer.weight.detach().clone()
     quantize_weight(layer, STE, bits=3)
@@ -80,7 +80,8 @@ def test_case_E05_a_channel_is_an_output_of_the_layer(make: Callable[[], nn.Modu
     assert learned.parametrizations.weight[0].step.shape == (outputs,)
 
 
-def test_case_E05_the_axis_may_be_negative_and_is_checked() -> None:
+def test_the_axis_may_be_negative_and_is_checked() -> None:
+    """Case E05."""
     x = weight(2, 3, 4)
     for axis in (1, -2):
         assert quantizer(x, axis=axis, scale="learned").step.shape == (3,)
@@ -159,7 +160,8 @@ def test_the_straight_through_derivative_reaches_every_weight(grid: str, bits: i
 
 @every_grid
 @pytest.mark.parametrize("scale", ["measured", "learned"])
-def test_case_E01_constant_and_zero_pieces_are_finite(grid: str, bits: int, scale: str) -> None:
+def test_constant_and_zero_pieces_are_finite(grid: str, bits: int, scale: str) -> None:
+    """Case E01."""
     for strategy in fitting(bits, grid, scale):
         for value in (0.0, 3.0, -3.0):
             x = torch.full((2, 4), value)
@@ -182,7 +184,8 @@ def test_case_E01_constant_and_zero_pieces_are_finite(grid: str, bits: int, scal
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, -1e30, 1e-40])
-def test_case_E06_a_learned_step_that_is_not_positive_is_finite_and_comes_back(value: float) -> None:
+def test_a_learned_step_that_is_not_positive_is_finite_and_comes_back(value: float) -> None:
+    """Case E06."""
     x = weight(3, 50)
     for grid in ("symmetric", "affine"):
         for strategy in fitting(2, grid, "learned"):
@@ -201,8 +204,11 @@ def test_case_E06_a_learned_step_that_is_not_positive_is_finite_and_comes_back(v
     assert (layer.step > 0.1).all()
 
 
-def test_case_E08_zero_is_a_value_of_the_affine_grid_only_if_it_is_an_extreme() -> None:
-    """The choice: not forced into the range. [1000, 1001] keeps its two ends; 0 among [0.1, 1.0] is not kept."""
+def test_zero_is_a_value_of_the_affine_grid_only_if_it_is_an_extreme() -> None:
+    """Case E08.
+
+    The choice: not forced into the range. [1000, 1001] keeps its two ends; 0 among [0.1, 1.0] is not kept.
+    """
     far = torch.tensor([[1000.0, 1001.0, 1000.4]])
     y = quantizer(far, bits=8, grid="affine")(far)
     torch.testing.assert_close(y, torch.tensor([[1000.0, 1001.0, 1000.4]]), atol=1 / 510 + 1e-4, rtol=0)
@@ -213,7 +219,8 @@ def test_case_E08_zero_is_a_value_of_the_affine_grid_only_if_it_is_an_extreme() 
     assert quantizer(with_zero, bits=2, grid="affine")(with_zero)[0, 0] == 0
 
 
-def test_case_E02_one_symmetric_bit_has_two_values_and_zero_takes_the_lower() -> None:
+def test_one_symmetric_bit_has_two_values_and_zero_takes_the_lower() -> None:
+    """Case E02."""
     x = torch.tensor([[-0.5, 0.0, -0.0, 0.5]])
     assert quantizer(x, bits=1)(x).tolist() == [[-0.25, -0.25, -0.25, 0.25]]
 
@@ -230,7 +237,8 @@ def lsq_slope(x: Tensor, s: Tensor, low: int, high: int) -> Tensor:
     return torch.where(v <= low, low, torch.where(v >= high, high, v.round() - v))
 
 
-def test_case_E07_the_published_example() -> None:
+def test_the_published_example() -> None:
+    """Case E07."""
     layer = quantizer(E07, bits=3, scale="learned")
     layer.step.data.fill_(0.5)
     y = layer(E07)
@@ -242,7 +250,8 @@ def test_case_E07_the_published_example() -> None:
 
 @pytest.mark.parametrize("bits", [2, 3, 4, 8])
 @pytest.mark.parametrize("options", [{"per": "tensor"}, {}, {"per": "group", "size": 5}], ids=str)
-def test_case_E07_lsqs_derivative_with_the_count_of_its_own_piece(bits: int, options: dict) -> None:
+def test_lsqs_derivative_with_the_count_of_its_own_piece(bits: int, options: dict) -> None:
+    """Case E07."""
     x = weight(3, 20, dtype=torch.float64)
     layer = quantizer(x, bits=bits, scale="learned", **options)
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
@@ -329,7 +338,8 @@ def test_half_precision_is_computed_in_float32(dtype: torch.dtype) -> None:
         assert torch.equal(y, quantizer(x.float(), bits=bits, grid=grid)(x.float()).to(dtype))
 
 
-def test_case_E11_a_saved_step_is_loaded_and_not_measured_again() -> None:
+def test_a_saved_step_is_loaded_and_not_measured_again() -> None:
+    """Case E11."""
     model = nn.Sequential(quantize_weight(nn.Linear(6, 4), STE, scale="learned"), nn.ReLU())
     calibrate(model, weight(5, 6))
     step = model[0].parametrizations.weight[0].step

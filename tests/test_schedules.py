@@ -15,7 +15,7 @@ every_schedule = pytest.mark.parametrize("name", SCHEDULES)
 SPANS = [(1.0, 0.1), (0.1, 1.0), (5.0, 1e-3), (0.3, 0.3), (1e6, 1e-12), (0.7, 0.1)]
 
 
-def test_there_are_five() -> None:
+def test_there_are_five_schedules() -> None:
     assert list(SCHEDULES) == ["constant", "linear", "exponential", "cosine", "sigmoid"]
 
 
@@ -53,15 +53,16 @@ def test_the_formulas_half_way() -> None:
 
 @every_schedule
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan, 1e-13])
-def test_case_C01_an_end_that_is_no_temperature_is_refused_by_name_and_value(name: str, bad: float) -> None:
+def test_an_end_that_is_no_temperature_is_refused_by_name_and_value(name: str, bad: float) -> None:
+    """Case C01."""
     for field, ends in (("start", (bad, 1.0)), ("end", (1.0, bad))):
         with pytest.raises(ValueError, match=f"{field} must be a positive, finite number.*got {bad}"):
             SCHEDULES[name](*ends)
 
 
 @every_schedule
-def test_case_C02_annealing_as_far_as_it_goes_never_underflows(name: str) -> None:
-    """2,000 steps to the smallest temperature there is: values and gradients stay finite, and end hard."""
+def test_annealing_as_far_as_it_goes_never_underflows(name: str) -> None:
+    """Case C02: 2,000 steps to the smallest temperature there is: values and gradients stay finite, and end hard."""
     schedule = SCHEDULES[name](1.0, SMALLEST)
     x = torch.tensor([1.0, 2.0, -3.0], requires_grad=True)
     for op, hard in ((ArgMax(), [0.0, 1.0, 0.0]), (ReLU(), [1.0, 2.0, 0.0])):

@@ -614,7 +614,8 @@ def test_spikes_over_time() -> None:
     torch.testing.assert_close(got, right)
 
 
-def test_case_A01_a_threshold_in_the_loss_no_longer_cuts_the_graph() -> None:
+def test_a_threshold_in_the_loss_no_longer_cuts_the_graph() -> None:
+    """Case A01."""
     x = torch.tensor([0.2, 1.7], requires_grad=True)
     with through(STE):
         (x > 0.5).float().sum().backward()
@@ -622,7 +623,8 @@ def test_case_A01_a_threshold_in_the_loss_no_longer_cuts_the_graph() -> None:
     assert x.grad.abs().sum() > 0
 
 
-def test_case_A04_boolean_indexing_is_named() -> None:
+def test_boolean_indexing_is_named_in_the_report() -> None:
+    """Case A04."""
     limit, x = torch.tensor(1.5, requires_grad=True), number(0, 10, 3).float().requires_grad_()
     with through(STE) as report:
         y = x[x.norm(dim=1) < limit]

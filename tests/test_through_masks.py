@@ -278,7 +278,8 @@ def test_masks_at_ties_infinities_and_nan() -> None:
             assert same(filled, a.masked_fill(compare(a, b), -torch.inf))
 
 
-def test_case_A06_the_branch_that_is_not_taken_leaves_no_nan() -> None:
+def test_the_branch_that_is_not_taken_leaves_no_nan() -> None:
+    """Case A06."""
     x = torch.tensor([-1.0, -4.0], requires_grad=True)
     with through(STE):
         y = torch.where(x > 0, torch.full_like(x, torch.inf), x)

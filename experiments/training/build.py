@@ -52,8 +52,9 @@ def _model(choices: Choices) -> nn.Module:
 
 
 def trial_model(choices: Choices) -> nn.Module:
-    """The model on the CPU, to look at: a process that has started CUDA could not fork its workers."""
-    return build_model(dataclasses.replace(choices, settings=dataclasses.replace(choices.settings, device="cpu")))
+    """The model on the CPU, in float32, to look at: a process that has started CUDA could not fork its workers."""
+    settings = dataclasses.replace(choices.settings, device="cpu", precision="float32")
+    return build_model(dataclasses.replace(choices, settings=settings))
 
 
 def floating(settings: Settings) -> torch.dtype:
