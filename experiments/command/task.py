@@ -119,7 +119,7 @@ class Task:
         try:
             request = make_request(self, config, quiet=True)
             if HydraConfig.get().runtime.choices["hydra/sweeper"] != "listed":  # ours records all jobs beforehand
-                record(root.absolute(), [_plan_job(request)])
+                record(root.absolute(), [_plan_job(request)], _own_overrides(self.typed))
             return run(request)
         except USER_ERRORS as error:
             return error
@@ -151,6 +151,11 @@ def _preview(request: Request) -> str:
     if job.state == REFUSED:
         raise ConfigError(job.reason)
     return preview_one(with_state(job))
+
+
+def _own_overrides(arguments: Sequence[str]) -> list[str]:
+    """Those of the command line that are not Hydra's own."""
+    return [text for text in arguments if "=" in text and not text.lstrip("+~").startswith(("hydra.", "hydra/", "-"))]
 
 
 def _plan_job(request: Request) -> Job:

@@ -42,10 +42,15 @@ def override_key(override: str) -> str:
     return override.lstrip("+").partition("=")[0]
 
 
+def typed(overrides: ListConfig) -> list[str]:
+    """The overrides in `hydra.overrides.task`, where values may be references that cannot be resolved."""
+    found: Any = OmegaConf.to_container(overrides, resolve=False)
+    return list(map(str, found))
+
+
 def typed_keys(overrides: ListConfig) -> set[str]:
-    """The keys in `hydra.overrides.task`, where values may be references that cannot be resolved."""
-    typed: Any = OmegaConf.to_container(overrides, resolve=False)
-    return set(map(override_key, typed))
+    """The keys that those set."""
+    return set(map(override_key, typed(overrides)))
 
 
 def _short(value: str) -> str:

@@ -47,7 +47,7 @@ def search(
             study.pruner = optuna.pruners.MedianPruner(n_startup_trials=4)
             trial = study.ask()
             own = [*shared, *(f"{key}={_suggest(trial, key, space)}" for key, space in spaces.items())]
-            state, value, words = _run_trial(root, own, trial, compose)
+            state, value, words = _run_trial(root, shared, own, trial, compose)
             study.tell(trial, value, state=state)
             print(f"[{done + 1}/{trials}] {' '.join(own)}: {words}", flush=True)
         if not any(trial.state == TrialState.COMPLETE for trial in study.trials):
@@ -91,12 +91,16 @@ def _suggest(trial: optuna.Trial, key: str, space: Any) -> Any:
 
 
 def _run_trial(
-    root: Path, overrides: list[str], trial: optuna.Trial, compose: Callable[[Sequence[str]], DictConfig]
+    root: Path,
+    shared: Sequence[str],
+    overrides: list[str],
+    trial: optuna.Trial,
+    compose: Callable[[Sequence[str]], DictConfig],
 ) -> tuple[TrialState, float | None, str]:
     """Runs a trial; gives its state, objective, and a word for the user."""
     config, folder = compose(overrides), (root / job_folder(overrides)).absolute()
     job = make_job(trial.number, overrides, folder, config)
-    record(root.absolute(), [job])
+    record(root.absolute(), [job], shared)
     if job.state == REFUSED or job.reason:
         trial.set_user_attr("made", False)
         return TrialState.FAIL, None, job.reason

@@ -10,7 +10,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.config.choices import refuse_removed
-from experiments.config.folder_names import typed_keys
+from experiments.config.folder_names import typed, typed_keys
 from experiments.config.values import without_effect
 from experiments.sweep.capacity import fit_workers, launcher_name
 from experiments.sweep.command_folder import at_work
@@ -45,7 +45,7 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
     if config.dry_run:
         print(preview(root, jobs, _engine(config, root, due), at_a_time))
         return []
-    record(root, jobs)
+    record(root, jobs, typed(config.hydra.overrides.task))
     _open(root, jobs, due)
     returns: list[JobReturn] = []
     errors: dict[Path, str] = {}

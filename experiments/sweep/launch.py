@@ -11,6 +11,7 @@ from typing import Any
 from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 from omegaconf import DictConfig
 
+from experiments.config.folder_names import typed
 from experiments.stacked.run import run_group
 from experiments.sweep.arrange import Unit, arrange, describe
 from experiments.sweep.capacity import cores
@@ -65,7 +66,7 @@ def _compose_jobs(launcher: Any, root: Path, job_overrides: Sequence[Sequence[st
         with suppress(FolderError, OSError, ValueError):  # the run itself will raise it
             job = with_state(job)
         jobs.append(job)
-    record(root, jobs)
+    record(root, jobs, typed(launcher.config.hydra.overrides.task))
     return jobs
 
 

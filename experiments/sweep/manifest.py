@@ -1,33 +1,53 @@
-"""`manifest.json` in a sweep's root: every job that was ever planned there, and every stack with its members."""
+"""`manifest.json` in a sweep's root: every job that was ever planned there, every sweep with its runs, every stack.
+
+`{"jobs": [...], "sweeps": [{"name", "overrides", "runs": [folder, ...]}, ...], "stacks": [...]}`
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
-from experiments.config.folder_names import override_key
+from experiments.config.folder_names import override_key, sweep_name
 from experiments.config.settings import CONDUCT
 from experiments.sweep.plan import Job
 from experiments.tracking.strict_json import DamagedFile, read_json, write_json
 
 NAME = "manifest.json"
-
+SHAPES: dict[str, dict[str, type]] = {  # what the entries of each part must have
+    "jobs": {"folder": str},
+    "sweeps": {"name": str, "overrides": list, "runs": list},
+    "stacks": {"members": list},
+}
 
 Stack = tuple[str, ...]  # runs that train as one model: their configurations' hashes, in the order of the replicas
 
 
-def record(root: Path, jobs: Iterable[Job]) -> None:
-    """Adds jobs to the manifest, or replaces their entries; sweeps may share a root."""
+def record(root: Path, jobs: Sequence[Job], overrides: Sequence[str]) -> None:
+    """Adds the jobs of the sweep with these overrides, or replaces their entries; sweeps may share a root.
+
+    The same command is the same sweep, known by its name.
+    """
     entries = [entry(root, job) for job in jobs]
     with lock_root(root):
-        known = {one["folder"]: one for one in read_manifest(root)}
-        updated = known | {one["folder"]: one for one in entries}
+        known = _content(root)
+        listed = _by("folder", known["jobs"]) | _by("folder", entries)
+        sweeps = _by("name", known["sweeps"])
+        name = sweep_name(overrides)
+        before = sweeps.get(name, {}).get("runs", [])
+        runs = dict.fromkeys([*before, *(one["same_as"] or one["folder"] for one in entries)])
+        sweeps[name] = {"name": name, "overrides": _numbers_only(overrides), "runs": list(runs)}
+        updated = {**known, "jobs": list(listed.values()), "sweeps": list(sweeps.values())}
         if updated != known:
-            _write(root, list(updated.values()), read_stacks(root))
+            _write(root, updated)
+
+
+def _by(key: str, entries: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {one[key]: one for one in entries}
 
 
 @contextmanager
@@ -44,7 +64,8 @@ def update_stacks(root: Path) -> Iterator[list[Stack]]:
         latest = dict.fromkeys(stack for stack in reversed(stacks) if stack in owners)
         current = list(reversed(latest))
         if current != known:
-            _write(root, read_manifest(root), current)
+            stacks_now = [{"engine": "stacked", "members": list(stack)} for stack in current]
+            _write(root, {**_content(root), "stacks": stacks_now})
 
 
 def read_manifest(root: Path) -> list[Mapping[str, Any]]:
@@ -64,7 +85,7 @@ def entry(root: Path, job: Job) -> dict[str, Any]:
     """A job's entry; folders inside the root are relative to it."""
     return {
         "folder": _inside(root, job.folder),
-        "overrides": [override for override in job.overrides if override_key(override) not in CONDUCT],
+        "overrides": _numbers_only(job.overrides),
         "config_hash": job.config_hash,
         "group": job.group,
         "same_as": None if job.same_as is None else _inside(root, job.same_as),
@@ -80,26 +101,29 @@ def lock_root(root: Path) -> Iterator[None]:
         yield
 
 
-def _content(root: Path) -> Mapping[str, Any]:
+def _content(root: Path) -> dict[str, Any]:
     file = root / NAME
-    if not file.exists():
-        return {"jobs": [], "stacks": []}
-    content = read_json(file)
-    if not isinstance(content, dict) or not isinstance(content.get("jobs"), list) or not _has_stacks(content):
+    content = read_json(file) if file.exists() else {"jobs": []}
+    if isinstance(content, dict):
+        content = {"jobs": None, "sweeps": [], "stacks": [], **content}  # earlier versions wrote no sweeps, no stacks
+    if not isinstance(content, dict) or not all(_has_shape(content[part], shape) for part, shape in SHAPES.items()):
         raise DamagedFile(file, "is not the manifest of a sweep; move it away, the runs beside it are kept")
-    return {"stacks": [], **content}
+    return content
 
 
-def _has_stacks(content: Mapping[str, Any]) -> bool:
-    stacks = content.get("stacks", [])  # earlier versions wrote none
-    return isinstance(stacks, list) and all(
-        isinstance(one, dict) and isinstance(one.get("members"), list) for one in stacks
+def _has_shape(entries: Any, shape: Mapping[str, type]) -> bool:
+    return isinstance(entries, list) and all(
+        isinstance(one, dict) and all(isinstance(one.get(key), kind) for key, kind in shape.items()) for one in entries
     )
 
 
-def _write(root: Path, jobs: list[Mapping[str, Any]], stacks: Iterable[Stack]) -> None:
-    listed = [{"engine": "stacked", "members": list(stack)} for stack in stacks]
-    write_json(root / NAME, {"jobs": jobs, "stacks": listed})
+def _write(root: Path, content: Mapping[str, Any]) -> None:
+    write_json(root / NAME, content)
+
+
+def _numbers_only(overrides: Iterable[str]) -> list[str]:
+    """The overrides that the numbers depend on."""
+    return [override for override in overrides if override_key(override) not in CONDUCT]
 
 
 def _inside(root: Path, folder: Path) -> str:
