@@ -21,6 +21,7 @@ import experiments
 from experiments.compare.reading.collection import NoRuns, collect
 from experiments.compare.reading.learning_curves import read_curves
 from experiments.config.choices import ConfigError
+from experiments.diagnostics.diagnostics import Diagnostics
 from experiments.evaluate import main as evaluate
 from experiments.tracking.checkpoint import CheckpointError
 from experiments.training.trainer import Trainer
@@ -49,6 +50,14 @@ FILES = (
     "checkpoints/previous.pt",
     "checkpoints/best.pt",
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick_diagnostics() -> Iterator[None]:
+    """Their numbers do not matter here, their file does; measuring takes ten times as long as training."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Diagnostics, "measure", lambda self, model, batch, step: {"truth/gradient_norm": 1.0 / step})
+        yield
 
 
 @pytest.fixture(scope="module")

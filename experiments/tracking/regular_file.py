@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 # Bytes that a file read at once may have, by its name or suffix; this program writes no larger ones.
-MOST_BYTES = {"status.json": 2**20, "env.json": 2**20, ".yaml": 2**20, ".json": 2**26, ".pt": 2**35}
+MOST_BYTES = {
+    "status.json": 2**20,
+    "env.json": 2**20,
+    "result.json": 2**24,
+    ".yaml": 2**20,
+    ".json": 2**26,
+    ".pt": 2**35,
+}
 MOST_LINE = 2**24  # bytes of a line of a log; the rest of a longer one counts as the next line
 
 _KINDS = {
