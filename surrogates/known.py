@@ -40,6 +40,13 @@ def readable(T: Tensor | float) -> float | None:
     return float(T.detach()) if T.dim() == 0 and at_hand(T) else None
 
 
+def number_like(x: Tensor, number: Tensor | float) -> Tensor:
+    """A number, or a tensor of one, in x's dtype on x's device; a number is written there without a wait."""
+    if isinstance(number, Tensor):
+        return number.to(x.device, x.dtype)
+    return torch.full((), number, dtype=x.dtype, device=x.device)
+
+
 def send(values: Sequence[Any], dtype: torch.dtype, device: torch.device) -> Tensor:
     """A tensor of known numbers, sent to a device without waiting for it."""
     return torch.tensor(values, dtype=dtype).to(device, non_blocking=True)

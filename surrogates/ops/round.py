@@ -8,6 +8,7 @@ from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
 from surrogates.kernels import Kernel
+from surrogates.known import number_like
 from surrogates.staircases.expectation import tanh_stairs, unbounded_slope, unbounded_stairs
 
 
@@ -53,7 +54,7 @@ class Round(Op):
 
     def smooth_dsq(self, x: Tensor, kernel: Kernel | None, T: Tensor | float) -> Tensor:
         """The soft round that leaves out alpha = exp(-1 / T) of a jump."""
-        sharpness = 1 / torch.as_tensor(T, dtype=x.dtype, device=x.device)
+        sharpness = 1 / number_like(x, T)
         return tanh_stairs(x, sharpness + torch.log1p(-torch.expm1(-sharpness)))
 
     @rewriting("relaxed", noisy=True)

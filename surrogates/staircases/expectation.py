@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from surrogates.kernels import Kernel, Logistic, Normal
-from surrogates.known import readable
+from surrogates.known import number_like, readable
 from surrogates.staircases import fourier_series
 from surrogates.staircases.boxes import box_ripple, box_ripple_slope
 from surrogates.staircases.recompute import Curve, recompute
@@ -35,7 +35,7 @@ def unbounded_slope(x: Tensor, kernel: Kernel, T: Tensor) -> Tensor:
 def tanh_stairs(x: Tensor, a: Tensor | float) -> Tensor:
     """floor(x) + 1/2 + tanh(a r) / (2 tanh(a / 2)), r = x - floor(x) - 1/2: a soft round, but no expectation."""
     n, r = _split(x)
-    end = torch.tanh(0.5 * torch.as_tensor(a, dtype=x.dtype, device=x.device))
+    end = torch.tanh(0.5 * number_like(x, a))
     return n + (0.5 + torch.tanh(a * r) / (2 * end))
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from surrogates.float32 import without_autocast
 from surrogates.kernels import Kernel
-from surrogates.known import dual
+from surrogates.known import dual, number_like
 from surrogates.staircases.steps import Steps, width
 from surrogates.torch_private import transforms_active
 
@@ -23,7 +23,7 @@ GATHER = 0.1  # gathering an entry costs as much as ten entries of a product
 def mixture(x: Tensor, table: Tensor, kernel: Kernel, T: Tensor | float, low: float, step: float) -> Tensor:
     """sum_j table[j] P(j = floor((x + T e - low) / step), held between 0 and n - 1), for x (...) and a table (n,)."""
     count = len(table) - 1
-    temperature = torch.as_tensor(T, dtype=x.dtype, device=x.device)
+    temperature = number_like(x, T)
     whole = Steps(kernel, low + step, step, count, count)
     if _by_torch(x, table, temperature):
         return _mix(x.unsqueeze(-1), table, temperature, whole)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from surrogates.known import number_like
 from surrogates.torch_private import transforms_active
 
 CHUNK = 2**16  # numbers whose intermediate tensors stay in a CPU's cache
@@ -21,7 +22,7 @@ Slopes = Callable[..., tuple[Tensor, ...]]
 
 def recompute(x: Tensor, T: Tensor | float, value: Curve, slope: Curve) -> Tensor:
     """value(x, T), with the derivative slope(x, T) by x; T is a constant."""
-    temperature = torch.as_tensor(T, dtype=x.dtype, device=x.device)
+    temperature = number_like(x, T)
     if torch.compiler.is_compiling():  # the compiler fuses the sum and recomputes it by itself
         return value(x, temperature)
     result: Tensor = _Recomputed.apply(x, temperature, value, slope)
@@ -54,7 +55,7 @@ class _Recomputed(torch.autograd.Function):
 
 def with_slopes(value: Tensor, slopes: Slopes, T: Tensor | float, *x: Tensor) -> Tensor:
     """A carrier for `value` with the derivatives `slopes(*x, T=T)` by x; T is a constant. Not for torch.func."""
-    temperature = torch.as_tensor(T, dtype=value.dtype, device=value.device)
+    temperature = number_like(value, T)
     carrier: Tensor = _WithSlopes.apply(value, slopes, temperature, *x)
     return carrier
 
