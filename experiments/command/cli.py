@@ -28,8 +28,8 @@ from experiments.training.user_errors import USER_ERRORS
 def main(conf: Path) -> NoReturn:
     """Runs the job or the sweep that the command line asks for, and exits: 0 if all is well.
 
-    1: a run failed; 2: the command, configuration, data or folder is wrong, or the pair is not applicable; 130, 143:
-    stopped by a signal.
+    1: a run failed; 2: the command, configuration, data or folder is wrong, or the pair is not applicable; 3: no job
+    failed, but other commands still run some; 130, 143: stopped by a signal.
     """
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come to us instead of being printed as a trace
     task = Task(conf, list(sys.argv), uuid.uuid4().hex)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,14 +19,16 @@ from experiments.config.folder_names import register_resolvers, typed_keys
 from experiments.config.values import without_effect
 from experiments.oracles.presets import ask
 from experiments.stacked.run import run_group
-from experiments.sweep.command_folder import refuse_if_stopped, stop
+from experiments.sweep.capacity import FOLLOWING
+from experiments.sweep.command_folder import follow_command, refuse_if_stopped, stop
 from experiments.sweep.empty_folders import remove_empty
-from experiments.sweep.ending import JobFailed, objective, refuse_dry_run, value_of
+from experiments.sweep.ending import Elsewhere, JobFailed, objective, refuse_dry_run, value_of
 from experiments.sweep.manifest import record
 from experiments.sweep.plan import REFUSED, Job, make_job, with_state
 from experiments.sweep.preview import preview_one
 from experiments.sweep.requests import make_request
 from experiments.sweep.unit_files import read_unit, unit_file
+from experiments.sweep.worker import hold_process
 from experiments.terminal.console import short_path, table
 from experiments.tracking.outputs import OutputFailed
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
@@ -41,20 +44,22 @@ register_resolvers()  # also in the processes of other launchers, which begin by
 class Task:
     """Hydra's task function; can be pickled.
 
-    `name` is unique to the command, and names its folder in a sweep's root. `units` is the folder of unit files. The
-    other fields belong to this process: the exit code, and the error that kept a single run from starting.
+    `name` is unique to the command, and names its folder in a sweep's root; `process` is the command's. `units` is the
+    folder of unit files. The other fields belong to this process: the exit code, and the error that kept a single run
+    from starting.
     """
 
     conf: Path
     typed: list[str]
     name: str
     units: Path | None = None
+    process: int = field(default_factory=os.getpid)
     code: int = 0
     refused: Exception | None = None
     begun: bool = False  # until then errors are about the command line
     since: float = field(default_factory=time.time)
 
-    def __call__(self, config: DictConfig) -> float | dict[Path, str] | None:
+    def __call__(self, config: DictConfig) -> float | dict[Path, Exception] | None:
         """Runs a job; gives its objective to minimise, or the errors of a unit's jobs."""
         self.begun = True
         if QUESTION in config:
@@ -97,19 +102,38 @@ class Task:
             self.code = 2 if outcome.status == NOT_APPLICABLE else 1
         return objective(outcome.result)
 
-    def _job(self, config: DictConfig) -> float | dict[Path, str] | None:
+    def _job(self, config: DictConfig) -> float | dict[Path, Exception] | None:
         """Raises JobFailed, which any process can send to another, or ConfigError for what no job can do."""
         refuse_dry_run(config)
         root = Path(HydraConfig.get().sweep.dir)
         refuse_if_stopped(root, self.name)
+        if not self._is_worker():
+            return self._work(config, root)
+        follow_command(root, self.name)
+        try:
+            with hold_process():
+                return self._work(config, root)
+        except KeyboardInterrupt as stopped:  # launchers would take it for an accident
+            raise JobFailed(str(stopped) or "stopped by SIGINT") from None
+
+    def _is_worker(self) -> bool:
+        """Whether this is a process that a launcher of others has started for the command, and that ends with it."""
+        options = HydraConfig.get().runtime.choices
+        followed = options["hydra/launcher"] in FOLLOWING and options["hydra/sweeper"] == "listed"
+        return followed and os.getpid() != self.process
+
+    def _work(self, config: DictConfig, root: Path) -> float | dict[Path, Exception] | None:
+        """Runs the job, or the unit that it stands for."""
         unit = None if self.units is None else read_unit(unit_file(self.units, HydraConfig.get().runtime.output_dir))
         if unit is not None:
             errors = _train_unit(unit)
-            if errors and config.on_error == "stop":
+            if config.on_error == "stop" and not all(isinstance(error, Elsewhere) for error in errors.values()):
                 stop(root, self.name)
             return errors
         try:
             return value_of(self._alone(config, root))
+        except Elsewhere:
+            raise
         except JobFailed:
             if config.on_error == "stop":
                 stop(root, self.name)
@@ -127,15 +151,15 @@ class Task:
             return JobFailed(f"{type(error).__name__}: {error}")
 
 
-def _train_unit(requests: Sequence[Request | None]) -> dict[Path, str]:
+def _train_unit(requests: Sequence[Request | None]) -> dict[Path, Exception]:
     """Trains a stack; the errors of its jobs, by folder."""
-    errors = {}
+    errors: dict[Path, Exception] = {}
     present = [request for request in requests if request is not None]
     for request, ending in zip(present, run_group(requests), strict=True):
         try:
             value_of(ending)
         except JobFailed as error:
-            errors[request.folder] = str(error)
+            errors[request.folder] = error
     return errors
 
 

@@ -7,7 +7,7 @@ its members.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from torch import nn
 
 from experiments.config.choices import STACKABLE, Choices
 from experiments.stacked.obstacles import obstacle
+from experiments.sweep.capacity import open_runs
 from experiments.sweep.manifest import Stack
 from experiments.sweep.plan import REFUSED, Job
 from experiments.tracking.flat_config import flatten
@@ -23,7 +24,7 @@ from experiments.training.build import trial_model
 from experiments.training.needs import shortage
 
 FIXED = 3e7  # multiplications and additions in the time of a step's fixed cost, 0.5 ms of one core
-LARGEST = 128  # replicas a stack; each keeps three files open
+LARGEST = 128  # replicas a stack; fewer if their files would be more than a process may open
 SMALLEST = 4  # replicas a stack that is split only to give every worker some
 NO_TRAINING = (REFUSED, NOT_APPLICABLE)  # jobs that do not train
 
@@ -88,7 +89,16 @@ def _interrupted_stacks(jobs: Sequence[Job], stacks: Sequence[Stack]) -> list[Un
         digest = str(job.config_hash)
         if digest in owner:
             found.setdefault(owner[digest], {}).setdefault(digest, job)
-    return [_stack(list(map(own.get, stack)), "listed in manifest.json") for stack, own in found.items()]
+    return [_stack(slots, "listed in manifest.json") for stack, own in found.items() for slots in _slots(stack, own)]
+
+
+def _slots(stack: Stack, own: Mapping[str, Job]) -> Iterator[list[Job | None]]:
+    """The stack with its jobs, several times with some of them each if their files are too many for one process."""
+    members = [member for member in stack if member in own]
+    most = open_runs(len(members))
+    for start in range(0, len(members), most):
+        some = members[start : start + most]
+        yield [own[member] if member in some else None for member in stack]
 
 
 def _groups(jobs: Iterable[Job]) -> list[list[Job]]:
@@ -107,10 +117,13 @@ def _units(group: Sequence[Job], share: int) -> list[Unit]:
     if reason:
         work = _work(choices, 1)
         return [Unit((job,), "single", reason, work) for job in group]
-    parts = max(min(share, max(1, len(group) // SMALLEST)), math.ceil(len(group) / LARGEST))
+    wanted = min(len(group), LARGEST)
+    most = open_runs(wanted)
+    parts = max(min(share, max(1, len(group) // SMALLEST)), math.ceil(len(group) / most))
     size = math.ceil(len(group) / parts)
     chunks = [group[start : start + size] for start in range(0, len(group), size)]
-    return [_stack(chunk, f"engine={choices.settings.engine}") for chunk in chunks]
+    limit = f"; {most} runs at most, by the limit of open files: ulimit -n" if most < wanted else ""
+    return [_stack(chunk, f"engine={choices.settings.engine}{limit}") for chunk in chunks]
 
 
 def _reason_against(choices: Choices, count: int) -> str | None:

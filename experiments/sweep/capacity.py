@@ -1,16 +1,44 @@
-"""How many jobs run at a time, and with how many threads: never more threads than there are cores."""
+"""How many jobs run at a time, with how many threads, and how many share a process.
+
+Never more threads than there are cores, nor more files than a process may open.
+"""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+# Launchers whose processes live and die with the command; a job of Slurm is on its own.
+FOLLOWING = ("joblib", "submitit_local", "ray")
+FILES_OF_A_RUN = 3  # that it keeps open: lock, metrics, events
+OTHER_FILES = 64  # of a process: libraries, checkpoints that are being written
 
 
 def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def open_runs(wanted: int) -> int:
+    """How many runs one process can hold open, at most `wanted`.
+
+    Raises the soft limit of open files, if it is lower than these need, up to the hard one, and says so.
+    """
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows has no such limit
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    needed = wanted * FILES_OF_A_RUN + OTHER_FILES
+    raised = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft < raised:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+        print(f"the limit of open files is raised from {soft} to {raised}: {wanted} runs of one process need them")
+    return max(1, min(wanted, (max(soft, raised) - OTHER_FILES) // FILES_OF_A_RUN))
 
 
 def launcher_name(config: DictConfig) -> str:
@@ -46,3 +74,13 @@ def _fit_ray(ray: Any, threads: int, at_a_time: int) -> None:
     else:
         ray.init.address = "local"  # else Ray would look for a cluster, and fail if one has ended
         ray.init.setdefault("num_cpus", threads * at_a_time)
+        ray.init.setdefault("object_store_memory", 78643200)  # the least; else a third of the machine's memory
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray's default, of which it prints a line unless it is set
+
+
+def start_cluster(config: DictConfig) -> None:
+    """Starts Ray, or connects to it, if it is the launcher: it replaces the handler of SIGTERM."""
+    if launcher_name(config) == "ray":
+        import ray
+
+        ray.init(**OmegaConf.to_container(config.hydra.launcher.ray.init, resolve=True))

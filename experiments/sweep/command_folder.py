@@ -1,4 +1,4 @@
-"""A command's own folder in a sweep's root while it runs: a lock, the sign to stop, the files of its units.
+"""A command's own folder in a sweep's root while it runs: a lock, the signs to stop, the files of its units.
 
 A killed command leaves its folder behind, because a cluster may still start jobs that need their unit's file. A later
 command removes the folder once all of these jobs are over.
@@ -7,6 +7,7 @@ command removes the folder once all of these jobs are over.
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +17,12 @@ from filelock import FileLock
 from experiments.sweep.ending import NotStarted
 from experiments.sweep.manifest import lock_root
 from experiments.sweep.unit_files import run_folders_of
+from experiments.sweep.worker import follow
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE, FAILED, NOT_APPLICABLE, is_alive, read_status
 
 PREFIX = ".command-"
+LAST_SECONDS = 5.0  # of a command that has removed its folder; it ends its workers itself
 
 
 def is_stopped(root: Path, name: str) -> bool:
@@ -28,9 +31,11 @@ def is_stopped(root: Path, name: str) -> bool:
 
 
 def refuse_if_stopped(root: Path, name: str) -> None:
-    """Raises NotStarted if the command is stopped."""
+    """Raises NotStarted if the command is stopped or interrupted."""
     if is_stopped(root, name):
         raise NotStarted("on_error=stop, and another job failed")
+    if _interrupted_sign(root, name).exists():
+        raise NotStarted("the command was stopped")
 
 
 def stop(root: Path, name: str) -> None:
@@ -38,6 +43,24 @@ def stop(root: Path, name: str) -> None:
     sign = _stop_sign(root, name)
     sign.parent.mkdir(exist_ok=True)  # sweepers other than ours make none
     sign.touch()
+
+
+def interrupt(root: Path, name: str) -> None:
+    """Asks all processes that run the command's jobs to save and to stop."""
+    _interrupted_sign(root, name).touch()
+
+
+def follow_command(root: Path, name: str) -> None:
+    """Has this process save and stop when the command is interrupted, or dead."""
+    folder = _command_folder(root, name)
+
+    def is_working() -> bool:
+        if RunPaths(folder).lock.exists():
+            return is_alive(folder)
+        time.sleep(LAST_SECONDS)
+        return False
+
+    follow(is_working, _interrupted_sign(root, name).exists)
 
 
 def unit_folder(root: Path, name: str) -> Path:
@@ -60,7 +83,8 @@ def at_work(root: Path, name: str) -> Iterator[None]:
         yield
         shutil.rmtree(folder, ignore_errors=True)
     finally:
-        _stop_sign(root, name).unlink(missing_ok=True)
+        for sign in (_stop_sign(root, name), _interrupted_sign(root, name)):
+            sign.unlink(missing_ok=True)
         lock.release()
         if root.is_dir():
             _clear(root)
@@ -72,6 +96,10 @@ def _command_folder(root: Path, name: str) -> Path:
 
 def _stop_sign(root: Path, name: str) -> Path:
     return _command_folder(root, name) / "stopped"
+
+
+def _interrupted_sign(root: Path, name: str) -> Path:
+    return _command_folder(root, name) / "interrupted"
 
 
 def _clear(root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +12,27 @@ from omegaconf import DictConfig, OmegaConf
 
 from experiments.config.choices import refuse_removed
 from experiments.config.folder_names import typed, typed_keys
-from experiments.config.values import without_effect
-from experiments.sweep.capacity import fit_workers, launcher_name
+from experiments.config.values import ConfigError, without_effect
+from experiments.sweep.capacity import FOLLOWING, fit_workers, launcher_name, start_cluster
 from experiments.sweep.command_folder import at_work
 from experiments.sweep.compose import Composer
 from experiments.sweep.empty_folders import remove_empty_below
-from experiments.sweep.ending import NotStarted, result_of
+from experiments.sweep.ending import JobFailed, NotStarted, result_of
 from experiments.sweep.launch import preview_launch
-from experiments.sweep.listing import is_left_out, job_overrides, plain_list
-from experiments.sweep.manifest import record
+from experiments.sweep.listing import is_left_out, job_overrides, plain_list, refuse_settings_of_sweep
+from experiments.sweep.manifest import others_in, record
 from experiments.sweep.outcomes import outcomes, print_report
-from experiments.sweep.plan import Job, make_job, plan
+from experiments.sweep.plan import REFUSED, Job, make_job, plan, settle
 from experiments.sweep.preview import preview
+from experiments.sweep.stopping import save_before_stopping
 from experiments.sweep.units import launches_units, write_units
 from experiments.sweep.view import show_progress
 from experiments.terminal.console import short_path
 from experiments.tracking.run_status import DONE, INTERRUPTED, NOT_APPLICABLE
 from experiments.training.identity import Identifier
 from experiments.training.run import record_missing
+
+OF_SWEEP = ("hydra.launcher", "hydra.sweeper", "workers", "on_error", "dry_run")  # what no job can choose for itself
 
 
 def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
@@ -37,6 +41,8 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
     refuse_removed(config)
     root = Path(str(config.hydra.sweep.dir)).absolute()
     jobs = plan(_listed_jobs(sweeper, arguments))
+    _refuse_without_jobs(jobs)
+    jobs = jobs if config.dry_run else settle(jobs)
     due = [job for job in jobs if job.runs()]
     threads = max((job.plain["threads"] for job in due), default=1)
     at_a_time = fit_workers(config, threads, config.workers)
@@ -48,10 +54,10 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
     record(root, jobs, typed(config.hydra.overrides.task))
     _open(root, jobs, due)
     returns: list[JobReturn] = []
-    errors: dict[Path, str] = {}
+    errors: dict[Path, Exception] = {}
     stopped = True
     try:
-        with at_work(root, sweeper.task_function.name), show_progress(due, root):
+        with at_work(root, sweeper.task_function.name), show_progress(due, root), _other_processes(sweeper, root, due):
             in_units = bool(due) and launches_units(config)
             launched = write_units(sweeper.task_function, root, due, at_a_time) if in_units else due
             for batch in _batches(launched, launcher_name(config), at_a_time):
@@ -63,12 +69,35 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
     return returns
 
 
+def _refuse_without_jobs(jobs: Sequence[Job]) -> None:
+    """Raises ConfigError if there is no job, or all are refused."""
+    if not jobs:
+        raise ConfigError("hydra.sweeper.leave_out leaves no job")
+    if all(job.state == REFUSED for job in jobs):
+        raise ConfigError(
+            f"{jobs[0].reason}" if len(jobs) == 1 else f"none of {len(jobs)} jobs can run: {jobs[0].reason}"
+        )
+
+
+@contextmanager
+def _other_processes(sweeper: Any, root: Path, due: Sequence[Job]) -> Iterator[None]:
+    """Has the processes of a launcher of others, if it is one, save before a signal ends the command."""
+    if not due or launcher_name(sweeper.config) not in FOLLOWING:
+        yield
+        return
+    start_cluster(sweeper.config)
+    with save_before_stopping(root, sweeper.task_function.name, [job.folder for job in due]):
+        yield
+
+
 def _listed_jobs(sweeper: Any, arguments: Sequence[str]) -> Iterator[Job]:
     filters = plain_list(sweeper.leave_out, "leave_out")
     composer, identify = Composer(sweeper.hydra_context.config_loader, sweeper.config), Identifier()
+    acting = OF_SWEEP if launcher_name(sweeper.config) in ("basic", "stacked") else (*OF_SWEEP, "engine")
     kept = 0
     for number, own in enumerate(job_overrides(arguments, sweeper.params, plain_list(sweeper.points, "points"))):
         config = composer.with_number(own, number)
+        refuse_settings_of_sweep(sweeper.config, config, own, acting)
         if not is_left_out(config, filters):
             yield make_job(kept, own, Path(str(config.hydra.runtime.output_dir)), config, identify)
             kept += 1
@@ -95,6 +124,9 @@ def _open(root: Path, jobs: Sequence[Job], due: Sequence[Job]) -> None:
     counts = {"of them interrupted": interrupted, "done before": before}
     said = ", ".join([f"{len(due)} to run", *(f"{count} {what}" for what, count in counts.items() if count)])
     print(f"{len(jobs)} jobs in {short_path(root)}: {said}", flush=True)
+    others = others_in(root, jobs)
+    if others:
+        print(f"note: {others}", flush=True)
     notes = [note for job in due for note in job.notes]
     for note in dict.fromkeys(notes):
         print(f"note: {note} (jobs: {notes.count(note)})", flush=True)
@@ -107,7 +139,7 @@ def _batches(due: Sequence[Job], launcher: str, at_a_time: int) -> Iterator[Sequ
         yield due[start : start + size]
 
 
-def _launch(sweeper: Any, root: Path, jobs: Sequence[Job], errors: dict[Path, str]) -> list[JobReturn]:
+def _launch(sweeper: Any, root: Path, jobs: Sequence[Job], errors: dict[Path, Exception]) -> list[JobReturn]:
     """Hands jobs to the launcher; adds errors that are in no run folder to `errors`."""
     template = str(OmegaConf.to_container(sweeper.config.hydra.sweep, resolve=False))
     numbered = "job.num" in template or "job.id" in template
@@ -115,12 +147,13 @@ def _launch(sweeper: Any, root: Path, jobs: Sequence[Job], errors: dict[Path, st
     try:
         returns = list(sweeper.new_launcher(jobs).launch(overrides, initial_job_idx=jobs[0].number))
     except Exception as error:
-        errors.update({job.folder: f"{launcher_name(sweeper.config)}: {type(error).__name__}: {error}" for job in jobs})
+        failed = JobFailed(f"{launcher_name(sweeper.config)}: {type(error).__name__}: {error}")
+        errors.update({job.folder: failed for job in jobs})
         return []
     for job, done in zip(jobs, returns, strict=True):
         result = result_of(done)
         if done.status == JobStatus.FAILED and not isinstance(result, NotStarted):
-            errors[job.folder] = str(result)
+            errors[job.folder] = result
         elif isinstance(result, dict):  # of a unit: the errors of its jobs
             errors.update(result)
     return returns

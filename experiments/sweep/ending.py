@@ -11,6 +11,7 @@ from hydra.core.utils import JobReturn
 from omegaconf import DictConfig
 
 from experiments.config.values import ConfigError
+from experiments.tracking.run_errors import FolderInUse, RunOver
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
 from experiments.training.run import Outcome
 
@@ -23,6 +24,10 @@ class NotStarted(JobFailed):
     """Another job failed before this one began, and on_error=stop."""
 
 
+class Elsewhere(JobFailed):
+    """Another process runs this job, or has brought it to its end meanwhile: no failure."""
+
+
 def objective(result: Mapping[str, Any] | None) -> float | None:
     """1 - best validation accuracy, None for a run without a result."""
     return None if result is None else 1.0 - float(result["best"]["accuracy/val"])
@@ -30,6 +35,8 @@ def objective(result: Mapping[str, Any] | None) -> float | None:
 
 def value_of(ending: Outcome | Exception) -> float | None:
     """The objective of a run; raises JobFailed unless it is done or not applicable."""
+    if isinstance(ending, FolderInUse | RunOver):
+        raise Elsewhere(str(ending))
     if isinstance(ending, Exception):
         raise JobFailed(str(ending) or type(ending).__name__)
     if ending.status not in (DONE, NOT_APPLICABLE):

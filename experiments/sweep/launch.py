@@ -17,7 +17,7 @@ from experiments.sweep.arrange import Unit, arrange, describe
 from experiments.sweep.capacity import cores
 from experiments.sweep.command_folder import refuse_if_stopped, stop
 from experiments.sweep.compose import Composer, current
-from experiments.sweep.ending import JobFailed, NotStarted, refuse_dry_run, result_of, value_of
+from experiments.sweep.ending import Elsewhere, JobFailed, NotStarted, refuse_dry_run, result_of, value_of
 from experiments.sweep.manifest import read_stacks, record, update_stacks
 from experiments.sweep.plan import Job, compose_job, with_state
 from experiments.sweep.processes import WorkerDied, work
@@ -114,7 +114,7 @@ def _together(launcher: Any, root: Path, unit: Unit) -> list[Ended]:
     for job, one in zip(unit.jobs, ended, strict=True):
         with current(job.config):
             callbacks.on_job_end(config=job.config, job_return=_job_return(job, *one))
-    if launcher.config.on_error == "stop" and any(failed for _, failed in ended):
+    if launcher.config.on_error == "stop" and any(failed and not isinstance(one, Elsewhere) for one, failed in ended):
         stop(root, task.name)
     return ended
 

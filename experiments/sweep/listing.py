@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, product
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, Quote, QuotedString
+from hydra.core.override_parser.types import Override, Quote, QuotedString, RangeSweep
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.config.values import ConfigError
 
+MOST_JOBS = 100_000
 _MISSING = object()
 
 
@@ -24,12 +26,13 @@ def job_overrides(
 
     Each of `points` sets several keys together: pairs instead of products. Text in a point that lists values, such as
     `0.1,0.3` or `range(8)`, is one point for each of them. Raises ConfigError where the command line sets a key of
-    theirs too.
+    theirs too, and for no job or more than MOST_JOBS, before they are listed.
     """
     typed = OverridesParser.create().parse_overrides([*(f"{key}={value}" for key, value in params.items()), *arguments])
     values = {override.get_key_element(): _values(override) for override in typed}
     _refuse_both(values, points)
     listed = [[_expand(key, value) for key, value in point.items()] for point in points]
+    _refuse_too_many(values.values(), listed)
     together = [one for point in listed for one in product(*point)] or [()]
     return [[*chosen, *point] for point in together for chosen in product(*values.values())]
 
@@ -40,6 +43,18 @@ def is_left_out(config: DictConfig, filters: Sequence[Mapping[str, Any]]) -> boo
     Raises ConfigError for a filter with a key that no configuration has.
     """
     return any(all(_matches(config, key, wanted) for key, wanted in one.items()) for one in filters if one)
+
+
+def refuse_settings_of_sweep(
+    master: DictConfig, config: DictConfig, overrides: Sequence[str], keys: Sequence[str]
+) -> None:
+    """Raises ConfigError if a job sets one of `keys` otherwise than the command: they act on the sweep as a whole."""
+    for key in keys:
+        if OmegaConf.select(config, key) != OmegaConf.select(master, key):
+            raise ConfigError(
+                f"{key} acts on the sweep as a whole, but is set by one of its jobs ({' '.join(overrides)}); "
+                "run one command for each such option"
+            )
 
 
 def plain_list(node: Any, name: str) -> list[dict[str, Any]]:
@@ -58,7 +73,26 @@ def _values(override: Override) -> list[str]:
         return [str(override.input_line) if override.is_delete() else f"{key}={override.get_value_element_as_str()}"]
     if not override.is_discrete_sweep():
         raise HydraException(f"{override.input_line}: a sweep lists values; to search an interval see docs/sweeps.md")
-    return [f"{key}={value}" for value in override.sweep_string_iterator()]
+    swept = override.value()
+    if isinstance(swept, RangeSweep) and (not swept.step or _is_longer(swept.range())):
+        fault = f"more than {MOST_JOBS:,} values, the most jobs of a sweep" if swept.step else "the step 0"
+        raise ConfigError(f"{override.input_line} has {fault}")
+    values = [f"{key}={value}" for value in override.sweep_string_iterator()]
+    if not values:
+        raise ConfigError(f"{override.input_line} lists no value, so the sweep has no job")
+    return values
+
+
+def _is_longer(values: Iterable[Any]) -> bool:
+    """Whether there are more values than jobs may be; looks at no more of them."""
+    return sum(1 for _ in islice(values, MOST_JOBS + 1)) > MOST_JOBS
+
+
+def _refuse_too_many(values: Iterable[Sequence[str]], points: Sequence[Sequence[Sequence[str]]]) -> None:
+    together = sum(math.prod(map(len, point)) for point in points) or 1
+    count = together * math.prod(map(len, values))
+    if count > MOST_JOBS:
+        raise ConfigError(f"the sweep would have {count:,} jobs, and may have {MOST_JOBS:,}; list fewer values")
 
 
 def _expand(key: str, value: Any) -> list[str]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from filelock import FileLock
 
 from experiments.config.folder_names import override_key, sweep_name
 from experiments.config.settings import CONDUCT
+from experiments.config.values import ConfigError
 from experiments.sweep.plan import Job
 from experiments.tracking.strict_json import DamagedFile, read_json, write_json
 
@@ -68,6 +70,17 @@ def update_stacks(root: Path) -> Iterator[list[Stack]]:
             _write(root, {**_content(root), "stacks": stacks_now})
 
 
+def others_in(root: Path, jobs: Iterable[Job]) -> str:
+    """A sentence about runs in the root that are not of these jobs; empty if there are none."""
+    own, known = {path_in(root, job.folder) for job in jobs}, _content(root)
+    others = {one["folder"] for one in known["jobs"] if one["folder"] not in own and not one.get("same_as")}
+    names = [one["name"] for one in known["sweeps"] if others.intersection(one["runs"])]
+    if not others:
+        return ""
+    of = f"other sweeps ({', '.join(names)})" if names else "other sweeps"
+    return f"{root} also holds {len(others)} runs of {of}; a comparison of the folder tells them apart (--sweep)"
+
+
 def read_manifest(root: Path) -> list[Mapping[str, Any]]:
     """The entries, in the order in which they were first planned; none without a manifest.
 
@@ -82,13 +95,13 @@ def read_stacks(root: Path) -> list[Stack]:
 
 
 def entry(root: Path, job: Job) -> dict[str, Any]:
-    """A job's entry; folders inside the root are relative to it."""
+    """A job's entry; folders are relative to the root."""
     return {
-        "folder": _inside(root, job.folder),
+        "folder": path_in(root, job.folder),
         "overrides": _numbers_only(job.overrides),
         "config_hash": job.config_hash,
         "group": job.group,
-        "same_as": None if job.same_as is None else _inside(root, job.same_as),
+        "same_as": None if job.same_as is None else path_in(root, job.same_as),
         "error": job.reason or None if job.config_hash is None else None,
     }
 
@@ -126,5 +139,9 @@ def _numbers_only(overrides: Iterable[str]) -> list[str]:
     return [override for override in overrides if override_key(override) not in CONDUCT]
 
 
-def _inside(root: Path, folder: Path) -> str:
-    return str(folder.relative_to(root) if folder.is_relative_to(root) else folder)
+def path_in(root: Path, folder: Path) -> str:
+    """A job's folder relative to the sweep's root; raises ConfigError if it is not below it."""
+    plain = Path(os.path.normpath(folder))
+    if root == plain or not plain.is_relative_to(root):
+        raise ConfigError(f"{plain} is not below the sweep's root {root}; hydra.sweep.subdir must stay inside")
+    return str(plain.relative_to(root))

@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.sweep.ending import Elsewhere
 from experiments.sweep.plan import REFUSED, Job, status_now
 from experiments.terminal.console import short_path, table
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, last_line, read_status
 
 NOT_STARTED = "NOT_STARTED"
+ELSEWHERE = "another command runs it; this one again says how it ended"
+UNFINISHED_ELSEWHERE = 3  # exit code: none failed, but other commands still run some
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class JobReport:
     reason: str = ""
 
 
-def outcomes(jobs: Sequence[Job], errors: Mapping[Path, str]) -> list[JobReport]:
+def outcomes(jobs: Sequence[Job], errors: Mapping[Path, Exception]) -> list[JobReport]:
     """How every job ended; `errors` holds, by folder, the errors that are not in a run folder."""
     ended: list[JobReport] = []
     first: dict[Path, JobReport] = {}
@@ -37,19 +40,22 @@ def outcomes(jobs: Sequence[Job], errors: Mapping[Path, str]) -> list[JobReport]
     return ended
 
 
-def _outcome(job: Job, error: str | None) -> JobReport:
+def _outcome(job: Job, raised: Exception | None) -> JobReport:
     if job.state == REFUSED:
         return JobReport(job, FAILED, job.reason)
+    error = None if raised is None or isinstance(raised, Elsewhere) else str(raised)
     try:
         status = read_status(job.folder)
     except (OSError, ValueError) as unreadable:
         return JobReport(job, FAILED, str(unreadable))
     if status is None or status["config_hash"] != job.config_hash:
+        if raised is not None and error is None:  # another process has just taken the folder
+            return JobReport(job, RUNNING, ELSEWHERE)
         return JobReport(job, FAILED, error) if error else JobReport(job, NOT_STARTED)
     now = status_now(job.folder, status)
     last = last_line(status)
     if now == RUNNING:
-        return JobReport(job, RUNNING, "another process runs it")
+        return JobReport(job, RUNNING, ELSEWHERE)
     if now == INTERRUPTED:
         ended = "its process ended; the same command resumes it from its checkpoint"
         return JobReport(job, INTERRUPTED, error or last or ended)
@@ -67,7 +73,9 @@ def print_report(ended: Sequence[JobReport], stopped: bool) -> int:
             print(table(_rows(one)), file=sys.stderr)
     counts = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
     print(f"\n{counts}")
-    return int(any(status not in (DONE, NOT_APPLICABLE) for status in statuses))
+    if any(status not in (DONE, NOT_APPLICABLE, RUNNING) for status in statuses):
+        return 1
+    return UNFINISHED_ELSEWHERE if RUNNING in statuses else 0
 
 
 def _rows(ended: JobReport) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from experiments.tracking.run_status import (
 from experiments.training.identity import Identifier
 
 NEW = "new"  # no run is in the job's folder; the other states are the statuses of runs
+PATIENCE = 5.0  # seconds in which the processes of a killed command notice it, and save
 REFUSED = "REFUSED"  # its configuration cannot run
 
 
@@ -137,6 +139,17 @@ def with_state(job: Job) -> Job:
     elif status["config_hash"] != job.config_hash:
         return job
     return dataclasses.replace(job, state=status_now(job.folder, status), reason=job.reason or last_line(status))
+
+
+def settle(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs with their states, a moment later if other processes run some: those of a dead command are saving."""
+    running = [job.folder for job in jobs if job.state == RUNNING]
+    until = time.monotonic() + PATIENCE
+    if running:
+        print(f"{len(running)} jobs run in other processes; waiting up to {PATIENCE:.0f} s for them", flush=True)
+    while any(map(is_alive, running)) and time.monotonic() < until:
+        time.sleep(0.1)
+    return [with_state(job) if job.state == RUNNING else job for job in jobs]
 
 
 def status_now(folder: Path, status: dict[str, Any]) -> str:

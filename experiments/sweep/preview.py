@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.sweep.estimate import seconds_each
+from experiments.sweep.manifest import path_in
 from experiments.sweep.plan import NEW, REFUSED, Job
 from experiments.terminal.console import short_path
 from experiments.tracking.run_status import FAILED, INTERRUPTED, RUNNING
@@ -19,9 +20,8 @@ def preview(root: Path, jobs: Sequence[Job], engine: str, at_a_time: int) -> str
     lines = [f"root    {short_path(root)}", f"engine  {engine}", ""]
     for job in jobs:
         group = f"group {groups.index(job.group)}" if job.group is not None else "no group"
-        name = job.folder.relative_to(root) if job.folder.is_relative_to(root) else job.folder
         lines.append(f"{job.number:>{width}}  {job.config_hash or '-' * 16}  {group}  {intention(job)}")
-        lines.append(f"{'':>{width}}  {name}")
+        lines.append(f"{'':>{width}}  {path_in(root, job.folder)}")
     lines += ["", _sums(jobs, root, at_a_time)]
     return "\n".join(lines)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import connection
 from typing import Any, TypeVar
 
+from experiments.sweep.ending import NotStarted
+from experiments.sweep.worker import CODE, follow, hold_process
 from experiments.training.interruption import Interrupted, Stop, stop_signals
 
 Unit = TypeVar("Unit")
@@ -60,14 +61,18 @@ class _Crew:
         os.setpgid(0, 0)  # Ctrl-C reaches the parent alone, which passes it on
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, _stop)
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        follow(parent.is_alive)
         try:
             if stop.signum is not None:
                 raise Interrupted(stop.signum)
             while (number := self._take()) is not None:
-                sending.send((number, self.run(self.units[number])))
-        except KeyboardInterrupt:
-            os._exit(128 + signal.SIGTERM)
+                with hold_process():
+                    result = self.run(self.units[number])
+                sending.send((number, result))
+        except (KeyboardInterrupt, NotStarted, BrokenPipeError):
+            os._exit(CODE)
 
     def _take(self) -> int | None:
         with self.next.get_lock():
@@ -113,10 +118,3 @@ class _Crew:
 
 def _stop(signum: int, _: Any) -> None:
     raise Interrupted(signum)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)

@@ -1,5 +1,6 @@
 """Why a run folder cannot be claimed or written to; each message says what would be right."""
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -42,7 +43,8 @@ class LogChanged(FolderError):
 
 def reason(error: OSError) -> str:
     """The system's words for what went wrong with a file."""
-    return error.strerror or type(error).__name__
+    words = error.strerror or type(error).__name__
+    return f"{words}; ulimit -n raises the limit" if error.errno == errno.EMFILE else words
 
 
 def is_storage(error: BaseException) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Interrupted(KeyboardInterrupt):
@@ -23,16 +23,22 @@ class Pruned(Exception):
 class Stop:
     """The signal that asked for a stop, if one did; a second one interrupts the step, unless `patient`."""
 
-    signum: int | None = None
+    everywhere: ClassVar[int | None] = None  # asks every block of this process, in any thread
 
     def __init__(self, patient: bool = False) -> None:
         self.patient = patient
+        self._received: int | None = None
+
+    @property
+    def signum(self) -> int | None:
+        """The signal, None as long as there was none."""
+        return Stop.everywhere if self._received is None else self._received
 
     def handle(self, signum: int, _: Any) -> None:
         """Notes a signal."""
-        if self.signum is not None and not self.patient:
+        if self._received is not None and not self.patient:
             raise Interrupted(signum)
-        self.signum = signum
+        self._received = signum
 
 
 @contextmanager

@@ -1,0 +1,99 @@
+"""Processes that run a sweep's jobs: without the command, killed alone, they save, stop and leave nothing behind."""
+
+import os
+import signal
+import time
+
+import pytest
+from sweep_kills import Sweep
+from test_launchers import installed
+
+from experiments.sweep.ending import NotStarted
+from experiments.sweep.worker import CODE, follow, hold_process
+from experiments.training.interruption import Stop, stop_signals
+from runs import in_a_process
+
+
+def worker(folder):
+    """The command dies while a job runs; the job ends when it is asked to."""
+    with hold_process(), stop_signals() as stop:
+        follow(lambda: False)
+        while stop.signum is None:
+            time.sleep(0.01)
+        (folder / "saved").touch()
+    time.sleep(60)
+
+
+def told_worker(folder):
+    """A living command asks for a stop: the process stays, and starts no further job."""
+    follow(lambda: True, (folder / "told").exists)
+    (folder / "told").touch()
+    while Stop.everywhere is None:
+        time.sleep(0.01)
+    try:
+        with hold_process():
+            os._exit(1)
+    except NotStarted:
+        os._exit(7)
+
+
+def test_a_process_whose_command_died_ends_once_its_job_is_saved(tmp_path):
+    assert in_a_process(worker, tmp_path) == CODE == 143
+    assert (tmp_path / "saved").exists()
+
+
+def test_a_process_that_is_told_to_stop_starts_no_further_job(tmp_path):
+    assert in_a_process(told_worker, tmp_path) == 7
+
+
+def sweep(launcher):
+    own = ("seed=range(8)", "component=relu", "max_steps=1000", "eval_every=100", "model.width=8", "workers=2")
+    return (*own, f"hydra/launcher={launcher}", *(["engine=stacked"] if launcher == "stacked" else []))
+
+
+OTHERS = ("stacked", "submitit_local", "ray")
+LAUNCHERS = [
+    pytest.param("joblib", marks=pytest.mark.slow),
+    *(pytest.param(launcher, marks=pytest.mark.nightly) for launcher in OTHERS),
+]
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_workers_of_a_killed_command_stop_by_themselves(tmp_path, launcher):
+    """SIGKILL of the command alone, with jobs pending: they save. The same command at once is accepted, killed too,
+    and in the end the bytes are those of a command left alone."""
+    if launcher != "stacked":
+        installed(launcher)
+    whole, killed = Sweep(tmp_path / "whole", *sweep(launcher)), Sweep(tmp_path / "killed", *sweep(launcher))
+    whole.end()
+    for lines in (5, 200):
+        running = killed.start()
+        killed.wait_for(lines, running)
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+    killed.assert_gone()
+    assert set(killed.statuses()) <= {"INTERRUPTED", "DONE"} or launcher == "ray"  # Ray ends its processes at once
+    assert killed.end() == "8 DONE"
+    killed.assert_same_runs(whole)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("launcher", ["joblib", *OTHERS])
+@pytest.mark.parametrize(("number", "stop"), [(signal.SIGTERM, os.kill), (signal.SIGINT, os.killpg)])
+def test_a_stopped_command_has_its_workers_save_first(tmp_path, launcher, number, stop):
+    """SIGTERM to the command alone, and Ctrl-C: every run that began is INTERRUPTED or DONE, with a checkpoint."""
+    if launcher != "stacked":
+        installed(launcher)
+    stopped = Sweep(tmp_path / "stopped", *sweep(launcher))
+    running = stopped.start()
+    stopped.wait_for(5, running)
+    stop(running.pid, number)
+    _, err = running.communicate(timeout=120)
+    assert running.returncode == 128 + number
+    assert "stopped; run the same command to resume" in err.splitlines()
+    assert "Traceback" not in err
+    assert "*** " not in err  # a native trace
+    assert set(stopped.statuses()) <= {"INTERRUPTED", "DONE"}
+    assert all((path.parent / "checkpoints/last.pt").exists() for path in stopped.folder.rglob("status.json"))
+    stopped.assert_gone()
+    assert stopped.end() == "8 DONE"
