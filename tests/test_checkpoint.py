@@ -1,8 +1,10 @@
 """Checkpoints: whole or refused by name, the one before kept, plain data only."""
 
 import collections
+import hashlib
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +17,15 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from experiments.tracking.checkpoint import CheckpointError, load, load_whole, save
+from experiments.tracking.checkpoint import (
+    CheckpointError,
+    ForeignCheckpoint,
+    go_back,
+    load,
+    load_own,
+    load_whole,
+    save,
+)
 
 ROOT = Path(__file__).parents[1]
 
@@ -148,6 +158,106 @@ def test_the_one_before_is_used_and_the_bad_file_named(tmp_path, caplog):
         (tmp_path / name).write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"last\.pt is empty; .*previous\.pt is empty"):
         load_whole(tmp_path, "h")
+
+
+def own(step, digest="h"):
+    """The least that a run's checkpoint holds."""
+    return {"config_hash": digest, "step": step, "trainer": {}}
+
+
+def test_each_fault_has_its_own_sentence(tmp_path):
+    path = tmp_path / "best.pt"
+    save(path, {"step": 1})
+    whole = path.read_bytes()
+    body, line = whole[:-102], whole[-102:]
+    assert re.fullmatch(rb"\nhardgrad checkpoint format=1 sha256=[0-9a-f]{64}\n", line)
+    faults = {
+        b"": "is empty",
+        b"x": "is cut short, or was not written by hardgrad: its last line is missing",
+        whole[:-1]: "is cut short, or was not written by hardgrad: its last line is missing",
+        whole + b"\n": "is cut short, or was not written by hardgrad: its last line is missing",
+        body + line.replace(b"format=1", b"format=2"): "has format 2, this hardgrad reads up to 1; use a newer one",
+        b"x" + whole: "is damaged: its content does not match its checksum",
+    }
+    for content, said in faults.items():
+        path.write_bytes(content)
+        with pytest.raises(CheckpointError) as refusal:
+            load(path)
+        assert str(refusal.value) == f"{path} {said}"
+    path.write_bytes(body + line.replace(b"format=1", b"format=0"))  # an earlier format, say
+    assert load(path) == {"step": 1}
+    save(path, [1])
+    with pytest.raises(CheckpointError, match=r"best\.pt holds a list, not the dict that a run saves"):
+        load(path)
+
+
+def test_a_small_file_with_nothing_but_its_last_line_is_no_checkpoint(tmp_path):
+    path = tmp_path / "last.pt"
+    path.write_bytes(f"\nhardgrad checkpoint format=1 sha256={hashlib.sha256(b'').hexdigest()}\n".encode())
+    with pytest.raises(CheckpointError, match=r"last\.pt does not hold plain data alone and is not loaded: "):
+        load(path)
+
+
+def test_a_checkpoint_of_another_run_or_kind_is_refused_by_its_name(tmp_path):
+    last, best = tmp_path / "last.pt", tmp_path / "best.pt"
+    save(last, own(1, "mine"))
+    assert load_own(last, "mine")["step"] == 1
+    with pytest.raises(ForeignCheckpoint) as refusal:
+        load_own(last, "yours")
+    assert str(refusal.value) == f"{last} belongs to another run: its hash is mine, this run's is yours"
+    for path, state, part in ((last, {"model": {}}, "trainer"), (best, own(1), "model"), (best, {"model": 3}, "model")):
+        save(path, {"config_hash": "h", **state})
+        with pytest.raises(ForeignCheckpoint) as refusal:
+            load_own(path, "h")
+        assert str(refusal.value) == f"{path} lacks the part '{part}': it is another file than a run's {path.name}"
+    save(best, {"model": {}})
+    assert load_own(best, "any") == {"model": {}}
+
+
+def test_the_states_of_a_run_come_the_newest_first(tmp_path, caplog):
+    last, previous = tmp_path / "last.pt", tmp_path / "previous.pt"
+    for step in (1, 2):
+        save(last, own(step))
+    assert [state["step"] for state in load_whole(tmp_path, "h")] == [2, 1]
+    whole = previous.read_bytes()
+    previous.write_bytes(b"")
+    assert [state["step"] for state in load_whole(tmp_path, "h")] == [2]
+    assert caplog.messages == []  # the last one is all that is needed
+    previous.write_bytes(whole)
+    last.write_bytes(b"")
+    assert [state["step"] for state in load_whole(tmp_path, "h")] == [1]
+    assert caplog.messages == [f"{last} is empty; going on from {previous}"]
+    previous.write_bytes(b"")
+    with pytest.raises(CheckpointError) as refusal:
+        load_whole(tmp_path, "h")
+    assert str(refusal.value) == f"{last} is empty; {previous} is empty"
+    previous.unlink()
+    save(previous, own(1, "other"))
+    with pytest.raises(ForeignCheckpoint, match=r"previous\.pt belongs to another run"):
+        load_whole(tmp_path, "h")
+
+
+def test_a_run_goes_back_by_one_checkpoint_or_to_its_start(tmp_path):
+    for step in (1, 2):
+        save(tmp_path / "last.pt", own(step))
+    go_back(tmp_path, to_start=False)
+    assert [(file.name, load(file)["step"]) for file in tmp_path.iterdir()] == [("last.pt", 1)]
+    save(tmp_path / "best.pt", {"model": {}})
+    for _ in range(2):
+        go_back(tmp_path, to_start=True)
+        assert [file.name for file in tmp_path.iterdir()] == ["best.pt"]
+
+
+def test_tensors_are_loaded_onto_the_device_asked_for(tmp_path):
+    save(tmp_path / "best.pt", {"model": {"weight": torch.ones(2)}, "config_hash": "h"})
+    assert load(tmp_path / "best.pt")["model"]["weight"].device.type == "cpu"
+    assert load_own(tmp_path / "best.pt", "h", "meta")["model"]["weight"].device.type == "meta"
+
+
+def test_a_checkpoint_does_not_bring_back_a_removed_run_folder(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        save(tmp_path / "run" / "checkpoints" / "last.pt", own(1))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_save_that_fails_leaves_the_files_as_they_were(tmp_path, monkeypatch):

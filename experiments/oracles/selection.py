@@ -32,12 +32,6 @@ def plackett_luce(x: Tensor, choices: Tensor, T: float = 1.0) -> Tensor:
     return (w / left).prod(-1)
 
 
-def inclusion(x: Tensor, k: int, T: float = 1.0) -> Tensor:
-    """The probability that each entry is among the k largest."""
-    choices = ordered_choices(len(x), k)
-    return plackett_luce(x, choices, T) @ masks(choices, len(x))
-
-
 def masks(choices: Tensor, n: int) -> Tensor:
     """Choices (C, k) as k-hot vectors (C, n)."""
     return torch.zeros(len(choices), n, dtype=torch.float64).scatter(1, choices, 1.0)

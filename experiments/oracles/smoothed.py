@@ -12,7 +12,6 @@ interpolated between the integers: exact derivative f(n + 1) - f(n), and for a t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 
@@ -35,13 +34,6 @@ def stairs_slope(x: Tensor, kernel: str, T: float, first: float) -> Tensor:
     """The direct sum for jumps at first + n, n any integer; x (...) near 0."""
     jumps = first + torch.arange(-REACH, REACH + 1, dtype=x.dtype)
     return (KERNELS[kernel].density((x.unsqueeze(-1) - jumps) / T) / T).sum(-1)
-
-
-def stairs_series(x: Tensor, kernel: str, T: float, first: float, terms: int = 60) -> Tensor:
-    """The series for jumps at first + n, for kernels that declare their characteristic function."""
-    n = torch.arange(1, terms + 1, dtype=x.dtype)
-    waves = KERNELS[kernel].characteristic(2 * math.pi * n * T) * torch.cos(2 * math.pi * n * (x.unsqueeze(-1) - first))
-    return 1 + 2 * waves.sum(-1)
 
 
 def dithered_slope(x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:

@@ -77,20 +77,6 @@ class Problem:
         p = self.w_star - (u @ self.w_star) * u
         return p / p.norm() if p.norm() > 1e-9 else torch.zeros_like(p)
 
-    def identity_mean(self, v: Tensor, w: Tensor) -> Tensor:
-        """The expected gradient under the identity, in closed form."""
-        mean: Tensor = (v @ v * w / w.norm() - v @ self.v_star * self.w_star) / math.sqrt(2 * math.pi)
-        return mean
-
-    def relu_mean(self, v: Tensor, w: Tensor) -> Tensor:
-        """The expected gradient under the ReLU's derivative, in closed form."""
-        u, both, own = w / w.norm(), v @ self.v_star, v.sum()
-        h = v @ v + own**2 - own * self.v_star.sum() + both
-        middle = u + self.w_star
-        towards = torch.cos(self.angle(w) / 2) * both / math.sqrt(2 * math.pi) * middle / middle.norm()
-        mean: Tensor = h / (2 * math.sqrt(2 * math.pi)) * u - towards
-        return mean
-
     def mean(self, slope: Slope, v: Tensor, w: Tensor) -> Tensor:
         """The expected gradient under any derivative, by quadrature in one dimension."""
         r, angle = w.norm(), self.angle(w)

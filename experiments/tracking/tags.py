@@ -1,7 +1,7 @@
-"""Tags of curves: ASCII, `group/name`, the same in every run; any text can be encoded and decoded."""
+"""Tags of curves: ASCII, `group/name`, the same in every run; any text can be encoded."""
 
 import re
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 _TAG = re.compile(r"[A-Za-z0-9_.~%-]+(/[A-Za-z0-9_.~%-]+)*")
 
@@ -14,11 +14,6 @@ def tag(*parts: str) -> str:
     if not parts or not all(parts):
         raise ValueError(f"tag{parts!r} has an empty part; a tag is group/name, for instance loss/train")
     return "/".join(quote(part, safe="", errors="surrogatepass") for part in parts)
-
-
-def tag_parts(name: str) -> tuple[str, ...]:
-    """The parts that `tag` was given."""
-    return tuple(unquote(part, errors="surrogatepass") for part in name.split("/"))
 
 
 def check_tag(name: str) -> str:

@@ -55,7 +55,7 @@ def read_result(paths: RunPaths, status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_environment(paths: RunPaths, status: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """All of `env.json` but the command line, flat, and the command line; both empty for a run without that file."""
+    """All of `env.json` but the command line, flat, and the command line; empty if there never was such a file."""
     check_sealed(status, paths.env)
     if not os.path.lexists(paths.env):
         return {}, ""
