@@ -56,7 +56,7 @@ def test_a_range_whose_values_float32_cannot_tell_apart_is_refused(make, words: 
 
 
 def test_the_ends_of_what_float32_holds_are_taken_and_the_next_numbers_are_not() -> None:
-    for value in (0.0, 2.0**-126, -(2.0**-126), 2.0**127 * (2 - 2.0**-23), math.inf, -math.inf, math.nan):
+    for value in (0.0, 2.0**-126, -(2.0**-126), 2.0**127 * (2 - 2.0**-23), math.inf, -math.inf):
         require_float32(value=value)
     for value in (2.0**-127, math.nextafter(2.0**-126, 0), -math.nextafter(2.0**-126, 0), 2.0**128, -(2.0**128)):
         with pytest.raises(ValueError, match=rf"^second must be .*got {value}".replace("+", r"\+")):
@@ -69,13 +69,13 @@ def test_the_ends_of_what_float32_holds_are_taken_and_the_next_numbers_are_not()
 
 
 def test_a_range_at_the_limits_of_float32_is_taken_and_one_beyond_them_is_not() -> None:
-    largest = 2.0**127 * (2 - 2.0**-23)
-    require_range(-largest / 2, largest / 2)
+    require_range(-1e25, 1e25)
     require_range(0.0, 3 * 2.0**-126, steps=3)
     require_range(1.0, 1.0 + 3 * 2.0**-22, steps=3)  # a step of float32's resolution at the larger end
     require_range(-1.0 - 3 * 2.0**-22, -1.0, steps=3)
-    for low, high, steps in ((-largest / 2, largest * 0.51, 1), (0.0, 2 * 2.0**-126, 3), (1.0, 1.0 + 2.0**-24, 1)):
-        with pytest.raises(ValueError, match="low and high are too"):
+    beyond = math.nextafter(1e25, math.inf)
+    for low, high, steps in ((-beyond, 0.0, 1), (0.0, beyond, 1), (0.0, 2 * 2.0**-126, 3), (1.0, 1.0 + 2.0**-24, 1)):
+        with pytest.raises(ValueError, match=r"low and high (must be at most 1e\+25|are too near)"):
             require_range(low, high, steps)
     with pytest.raises(ValueError, match="too near apart for float32 to hold 4 values between them"):
         require_range(-1.0, -1.0 + 2.0**-23, 3)
