@@ -1,5 +1,6 @@
 """Constants that float32 cannot hold are refused, by name, before anything is computed with them."""
 
+import math
 from dataclasses import fields, replace
 
 import pytest
@@ -10,6 +11,7 @@ from experiments.training.build import build_model
 from products import OPS, STRATEGY_CLASSES
 from runs import compose
 from surrogates.core import Op
+from surrogates.float32 import require_float32, require_power_of_two, require_range
 from surrogates.ops.clamp import Clamp
 from surrogates.ops.floor import Floor
 from surrogates.ops.quantize import Quantize
@@ -51,6 +53,35 @@ def test_every_constant_of_every_strategy_is_one_that_float32_holds(cls: type) -
 def test_a_range_whose_values_float32_cannot_tell_apart_is_refused(make, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_the_ends_of_what_float32_holds_are_taken_and_the_next_numbers_are_not() -> None:
+    for value in (0.0, 2.0**-126, -(2.0**-126), 2.0**127 * (2 - 2.0**-23), math.inf, -math.inf):
+        require_float32(value=value)
+    for value in (2.0**-127, math.nextafter(2.0**-126, 0), -math.nextafter(2.0**-126, 0), 2.0**128, -(2.0**128)):
+        with pytest.raises(ValueError, match=rf"^second must be .*got {value}".replace("+", r"\+")):
+            require_float32(first=1.0, second=value)
+    for value in (2.0**-20, 0.5, 1.0, 2.0**20):
+        require_power_of_two(value=value)
+    for value in (2.0**-21, 2.0**21, 3.0, 0.0, -2.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match=rf"^scale must be a power of two.*got {value}"):
+            require_power_of_two(one=1.0, scale=value)
+
+
+def test_a_range_at_the_limits_of_float32_is_taken_and_one_beyond_them_is_not() -> None:
+    require_range(-1e25, 1e25)
+    require_range(0.0, 3 * 2.0**-126, steps=3)
+    require_range(1.0, 1.0 + 3 * 2.0**-22, steps=3)  # a step of float32's resolution at the larger end
+    require_range(-1.0 - 3 * 2.0**-22, -1.0, steps=3)
+    beyond = math.nextafter(1e25, math.inf)
+    for low, high, steps in ((-beyond, 0.0, 1), (0.0, beyond, 1), (0.0, 2 * 2.0**-126, 3), (1.0, 1.0 + 2.0**-24, 1)):
+        with pytest.raises(ValueError, match=r"low and high (must be at most 1e\+25|are too near)"):
+            require_range(low, high, steps)
+    with pytest.raises(ValueError, match="too near apart for float32 to hold 4 values between them"):
+        require_range(-1.0, -1.0 + 2.0**-23, 3)
+    for low, high in ((1.0, 1.0), (1.0, 0.0), (-math.inf, 1.0), (0.0, math.inf), (math.nan, 1.0)):
+        with pytest.raises(ValueError, match="low and high must be finite with low < high"):
+            require_range(low, high)
 
 
 @pytest.mark.parametrize("bits", [1, 4, 8, 16])

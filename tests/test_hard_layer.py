@@ -142,6 +142,50 @@ def test_a_change_of_precision_leaves_the_temperature_alone(change: str) -> None
     assert fresh[3].temperature.item() == pytest.approx(0.05)
 
 
+@pytest.mark.parametrize("change", ["double", "half", "bfloat16", "float"])
+def test_a_change_of_precision_leaves_the_clock_of_a_gap_alone(change: str) -> None:
+    layer = HardLayer(Round(), Smooth(clock="gap", gap=0.1))
+    layer.anneal(0.123456789)
+    before = layer.clock.state.clone()
+    getattr(layer, change)()
+    assert same(layer.clock.state, before)
+    assert layer.clock.state.dtype == torch.float64
+    fresh = getattr(HardLayer(Round(), Smooth(clock="gap", gap=0.1)), change)()
+    fresh.load_state_dict(layer.state_dict())
+    assert same(fresh.clock.state, before)
+
+
+def test_only_training_measures_the_gap_and_only_by_its_own_clock() -> None:
+    layer, x = HardLayer(Sign(), Smooth(clock="gap", gap=0.1)), sample(Sign(), (50,))[0]
+    y = layer(x)
+    assert layer.clock.state[2].item() == pytest.approx((y - torch.sign(x)).abs().mean().item())
+    layer.eval()
+    layer.clock.state[2] = math.inf
+    with mode(layer, "strategy"):
+        layer(x)
+    assert layer.clock.state[2] == math.inf
+    assert HardLayer(Sign(), SOFT).clock is None
+    layer.train().anneal(0.5)
+    layer.clock.state[2] = 0.0
+    layer.anneal(0.75)
+    assert layer.temperature.item() == pytest.approx(layer.strategy.temperature_at(0.5))
+    by_epoch = HardLayer(Sign(), Smooth(clock="epoch", temperature=1.0, final_temperature=0.01))
+    by_epoch.anneal(0.9, epoch=0.5)
+    assert by_epoch.temperature.item() == pytest.approx(0.1)
+    with pytest.raises(ValueError, match="goes by epochs: anneal needs the share"):
+        by_epoch.anneal(0.9)
+
+
+def test_each_layer_has_noise_of_its_own_and_each_call_another_draw() -> None:
+    net = nn.Sequential(HardLayer(Round(), Rewrite()), nn.Identity(), HardLayer(Round(), Rewrite()))
+    net[0].draws = 5
+    key_noise(net, 3, 8)
+    x = torch.zeros(6)
+    for layer, index in ((net[0], 0), (net[2], 1)):
+        for draw in (1, 2):
+            assert torch.equal(layer(x), uniforms(x, (3, 8, index, draw)) - 0.5)
+
+
 def test_the_same_key_draws_the_same_noise_and_no_global_generator_is_touched() -> None:
     net = nn.Sequential(HardLayer(Round(), Rewrite()), HardLayer(Round(), Rewrite()))
     x = torch.zeros(1000)

@@ -8,7 +8,7 @@ import torch
 
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.relu import ReLU
-from surrogates.schedules import SCHEDULES, SMALLEST
+from surrogates.schedules import SCHEDULES, SMALLEST, GapClock, require_temperature
 from surrogates.strategies.smooth import Smooth
 
 every_schedule = pytest.mark.parametrize("name", SCHEDULES)
@@ -75,3 +75,28 @@ def test_annealing_as_far_as_it_goes_never_underflows(name: str) -> None:
             assert gradient.isfinite().all()
         if name != "constant":
             assert y.tolist() == hard
+
+
+def test_the_clock_of_a_gap_counts_the_steps_before_which_it_was_above_its_target_or_not_measured() -> None:
+    clock = GapClock(0.25)
+    one = torch.ones(4)
+    assert clock(0.0) == 0.0
+    assert clock(0.1) == pytest.approx(0.1)  # nothing measured yet
+    clock.measure(one, one - torch.tensor([1.0, -1.0, 0.0, 0.0]))  # a mean of 0.5
+    assert clock(0.3) == pytest.approx(0.3)
+    clock.measure(one, one - 0.25)  # the target itself
+    assert [clock(0.4), clock(0.6)] == [pytest.approx(0.3)] * 2
+    clock.measure(one, one - math.nan)
+    assert clock(0.7) == pytest.approx(0.4)
+    assert clock.state.tolist() == [0.7, pytest.approx(0.4), pytest.approx(math.nan, nan_ok=True)]
+    assert str(clock) == "GapClock(target=0.25)"
+
+
+def test_a_temperature_at_either_end_of_its_range_is_taken() -> None:
+    for value in (1e-12, 1e12):
+        require_temperature("T", value)
+    for value in (math.nextafter(1e-12, 0), math.nextafter(1e12, math.inf), None):
+        with pytest.raises(
+            ValueError, match=f"^T must be a positive, finite number of at least 1e-12.*got {value}".replace("+", r"\+")
+        ):
+            require_temperature("T", value)

@@ -43,7 +43,7 @@ class Quantile(OrderStatistic):
         if n == 0:
             raise IndexError("a quantile of a row needs an entry in it, it has none")
         place = self.q * (n - 1)
-        lower = min(math.floor(place), n - 1)
+        lower = math.floor(place)
         neighbours = sort(to_last(x, self.dim), slice(lower, lower + 2)).unbind(-1)
         return between(neighbours[0], neighbours[-1], place - lower)
 
