@@ -11,6 +11,7 @@ import torch
 import experiments
 from experiments.config.choices import ConfigError, choose
 from experiments.evaluate import main
+from experiments.tracking import checkpoint
 from experiments.tracking.checkpoint import CheckpointError
 from experiments.training.scoring import score
 from runs import ROOT, SHORT, lines, process, read, train, tree
@@ -154,8 +155,8 @@ def broken(tmp_path, whole):
     yield file, "holds no run"
     for index, (text, words) in enumerate(
         [
-            ("{", "cannot be read"),
-            ("\xff\0", "cannot be read"),
+            ("{", "is not YAML"),
+            ("\xff\0", "is not YAML"),
             ("[1, 2]", "is not the configuration of a run"),
             ("", "is not the configuration of a run"),
             ("seed: 0", "is not the configuration of a run"),
@@ -194,6 +195,15 @@ def test_weights_of_another_model_are_said(shared, tmp_path, capsys):
     config = (folder / "config.yaml").read_text()
     assert "width: 16" in config
     (folder / "config.yaml").write_text(config.replace("width: 16", "width: 17"))
+    code, _, err = scored(capsys, folder)
+    assert code == 2
+    assert "config.yaml was changed or belongs to another run" in err
+    (folder / "status.json").unlink()
+    code, _, err = scored(capsys, folder)
+    assert code == 2
+    assert "best.pt belongs to another run" in err
+    best = folder / "checkpoints/best.pt"
+    checkpoint.save(best, {"model": checkpoint.load(best)["model"]})  # as an earlier version wrote it
     code, _, err = scored(capsys, folder)
     assert code == 2
     assert "does not fit" in err
