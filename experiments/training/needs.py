@@ -31,7 +31,7 @@ from experiments.tracking.flat_config import flatten
 from surrogates.strategies.samples import Averaged
 
 BLOCK = 10_000  # bytes
-LONG = 24 * 3600.0  # seconds
+DAY = LONG = 24 * 3600.0  # seconds
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
 
@@ -56,7 +56,8 @@ class Scale:
     @classmethod
     def of(cls, choices: Choices) -> Scale:
         """0 where a model or a data set of other people states none."""
-        component = choices.component(strategy=choices.strategy)
+        with torch.random.fork_rng(devices=[]):
+            component = choices.component(strategy=choices.strategy)
         fan_in, own = sum(component.branches.values()), sum(p.numel() for p in component.parameters())
         data, measure = choices.data, getattr(choices.model.func, "size", None)
         options = choices.model.keywords
@@ -84,7 +85,7 @@ def shortage(choices: Choices, replicas: int = 1, training: bool = True) -> str 
     what = "this run" if replicas == 1 else f"a stack of {replicas} runs"
     keys = ", ".join(_largest_numbers(choices.plain, worst.keys))
     return (
-        f"{what} needs at least {_readable(total)} of memory, {_readable(worst.bytes)} of them for {worst.purpose} "
+        f"{what} needs at least {_readable(total)} of memory, {_readable(worst.bytes)} of it for {worst.purpose} "
         f"({keys}), and there are {_readable(there)}; choose smaller values"
     )
 
@@ -108,8 +109,8 @@ def note_long(choices: Choices) -> list[str]:
     if seconds < LONG:
         return []
     keys = ", ".join(_largest_numbers(choices.plain, ("max_steps", "batch_size", "model", "component", "data")))
-    days = f"{seconds / LONG:,.0f} days" if seconds < 1000 * LONG else f"{seconds / LONG / 365:,.0f} years"
-    return [f"this run takes at least {days} ({keys}); it can be stopped at any time, and the same command resumes it"]
+    time = f"{seconds / DAY:,.0f} days" if seconds < 1000 * DAY else f"{seconds / DAY / 365:,.0f} years"
+    return [f"this run takes at least {time} ({keys}); it can be stopped at any time, and the same command resumes it"]
 
 
 def least_seconds(choices: Choices) -> float:
