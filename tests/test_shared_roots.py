@@ -29,7 +29,7 @@ def test_the_manifest_lists_the_runs_of_each_command(tmp_path):
     said = [command("-m", *own, ROOT, cwd=tmp_path) for own in (first, second, first, ("workers=1", *second))]
     assert [answer.code for answer in said] == [0] * 4
     assert "also holds" not in said[0].out
-    assert "runs/one also holds 1 runs of other sweeps (sweep-" in said[1].out
+    assert "note: runs/one also holds 1 run of other sweeps (sweep-" in said[1].out
     found = sweeps(tmp_path)
     assert {key: len(value) for key, value in found.items()} == {first: 2, second: 2}
     assert set(found[first]) & set(found[second]) == {name for name in found[first] if "seed=1" in name}

@@ -75,6 +75,7 @@ def _fit_ray(ray: Any, threads: int, at_a_time: int) -> None:
         ray.init.address = "local"  # else Ray would look for a cluster, and fail if one has ended
         ray.init.setdefault("num_cpus", threads * at_a_time)
         ray.init.setdefault("object_store_memory", 78643200)  # the least; else a third of the machine's memory
+        ray.init.setdefault("logging_level", "warning")
         os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray's default, of which it prints a line unless it is set
 
 
@@ -83,4 +84,5 @@ def start_cluster(config: DictConfig) -> None:
     if launcher_name(config) == "ray":
         import ray
 
-        ray.init(**OmegaConf.to_container(config.hydra.launcher.ray.init, resolve=True))
+        options: Any = OmegaConf.to_container(config.hydra.launcher.ray.init, resolve=True)
+        ray.init(**options)

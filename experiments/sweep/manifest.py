@@ -17,6 +17,7 @@ from experiments.config.folder_names import override_key, sweep_name
 from experiments.config.settings import CONDUCT
 from experiments.config.values import ConfigError
 from experiments.sweep.plan import Job
+from experiments.terminal.console import short_path
 from experiments.tracking.strict_json import DamagedFile, read_json, write_json
 
 NAME = "manifest.json"
@@ -78,7 +79,8 @@ def others_in(root: Path, jobs: Iterable[Job]) -> str:
     if not others:
         return ""
     of = f"other sweeps ({', '.join(names)})" if names else "other sweeps"
-    return f"{root} also holds {len(others)} runs of {of}; a comparison of the folder tells them apart (--sweep)"
+    runs = "1 run" if len(others) == 1 else f"{len(others)} runs"
+    return f"{short_path(root)} also holds {runs} of {of}; a comparison of the folder tells them apart (--sweep)"
 
 
 def read_manifest(root: Path) -> list[Mapping[str, Any]]:
