@@ -60,6 +60,7 @@ def test_the_report_says_which_runs_came_from_which_command(root, tmp_path):
 def test_of_one_command_there_is_nothing_to_say(tmp_path):
     for seed in (0, 1):
         write_run(tmp_path / f"{seed}", seed=seed, argv=("train.py", *STE))
+    write_run(tmp_path / "missing", "rewrite", status="NOT_APPLICABLE", error="no rewrite")  # which records no command
     assert "--sweep" not in plain_text.render(make([tmp_path]))
 
 

@@ -55,8 +55,8 @@ class ComparisonReport:
 
     @property
     def from_several(self) -> bool:
-        """Whether the runs came from more than one command, of which one made several."""
-        return bool(self.sweeps) and len({run.command for run in self.runs}) > 1
+        """Whether the runs record more than one command, of which one made several."""
+        return bool(self.sweeps) and len({run.command for run in self.runs if run.command}) > 1
 
     @property
     def failed(self) -> list[RunRecord]:
