@@ -93,6 +93,13 @@ def test_without_a_rotation_it_is_straight_through_and_stays_finite() -> None:
     assert (to_zero == 0).all()
 
 
+def test_vectors_without_coordinates_keep_their_shape_and_their_empty_gradients() -> None:
+    z, codes = torch.zeros(3, 0), torch.zeros(2, 0)
+    for strategy in (STE, ROTATION, SUBGRADIENT, SOFT):
+        assert strategy(OP, z, codes).shape == (3, 0)
+        assert [g.shape for g in gradients(lambda z, c, s=strategy: s(OP, z, c), [z, codes])] == [(3, 0), (2, 0)]
+
+
 def test_smooth_is_the_mean_code_given_z_under_a_code_and_normal_noise() -> None:
     z, codes = drawn()
     T = 0.7
