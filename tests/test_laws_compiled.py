@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from products import OP_CLASSES, OPS, STRATEGY_CLASSES, Cell, Part, cells, law, parts, rowwise_noise, sample
+from surrogates.core import Op
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.lookup import Lookup
 from surrogates.ops.max import Max
