@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from runs import train
 
@@ -24,6 +23,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> None:
     """Two test workers on two cores: torch's own threads would only be in each other's way."""
+    import torch  # here, so that the process that only hands out the tests does without
+
     torch.set_num_threads(1)
 
 

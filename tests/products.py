@@ -218,6 +218,7 @@ class Part:
     cells: tuple[Cell, ...]
 
 
+@cache
 def parts(op: Op) -> tuple[Part, Part]:
     """The cells that the unit suite runs a law over, and the others.
 

@@ -24,6 +24,11 @@ CONF = ROOT / "conf"
 SHORT = ("max_steps=3", "model.width=8", "eval_every=3", "log_every=1")
 
 
+def representative(component: str, strategy: str) -> bool:
+    """Whether a pair stands for the whole product: each component once; two between which all strategies apply."""
+    return strategy == "ste" or component in ("binary", "quantized_activation")
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a command said, and its exit code."""

@@ -154,7 +154,7 @@ WORDS = {
         (["+seed=1"], "An item is already at 'seed'"),
     ],
 }
-QUICK = 10  # inputs of each kind; the others take half a minute
+QUICK = 3  # inputs of each kind; the others take a minute
 INPUTS = [
     pytest.param(*given, id=" ".join(given[0])[:60], marks=[pytest.mark.slow] if index >= QUICK else [])
     for group in WORDS.values()

@@ -11,6 +11,7 @@ import torch.ao.quantization as ao
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from each import each
 from products import generator, gradients, same
 from surrogates import EmptyCell, HardLayer, anneal, convert, hard_layers, key_noise, mode, revert, through
 from surrogates.core import Strategy
@@ -91,7 +92,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[..., Tensor]]] = {
 
 
 @pytest.mark.parametrize("s", [SUB, STE, SOFT], ids=lambda s: type(s).__name__)
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_each_module_is_the_surrogate_call(name: str, s: Strategy) -> None:
     make, reference = CASES[name]
     x = X.float() if "Fake" in name else X

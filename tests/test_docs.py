@@ -169,6 +169,7 @@ def test_adding_has_a_complete_example_of_each_kind() -> None:
     assert sum(file.startswith("surrogates/ops/") for file in found) == 1
 
 
+@pytest.mark.slow
 def test_python_blocks_of_adding_print_what_they_say(extended: Path) -> None:
     found = [block for block in blocks(ADDING) if block.language == "python" and not block.file]
     assert found

@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from each import each
 from products import OP_CLASSES, generator, kernels_of, sample
 from surrogates.core import Op
 from surrogates.kernels import KERNELS
@@ -83,7 +84,7 @@ def definition(cls: type) -> str | None:
 DEFINED = {cls: text for cls in OP_CLASSES.values() if (text := definition(cls)) is not None}
 
 
-@pytest.mark.parametrize("cls", DEFINED, ids=lambda cls: cls.__name__)
+@each("cls", DEFINED)
 def test_the_definition_of_an_op_is_its_value(cls: type[Op]) -> None:
     op = cls()
     x = sample(op, (50, 4))
@@ -131,7 +132,7 @@ READINGS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "reading", "text"), READINGS)
+@each("name, reading, text", READINGS)
 def test_the_formula_of_a_reading_is_what_it_computes(name: str, reading: str, text: str) -> None:
     op = OP_CLASSES[name]()
     assert text in " ".join(inspect.getdoc(type(op)).split()), "the docstring states another formula"

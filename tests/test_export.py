@@ -17,12 +17,13 @@ from surrogates.core import Op
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.ste import StraightThrough
 
+slow, nightly = pytest.mark.slow, pytest.mark.nightly
 NOT_TO_ONNX = {"k_winners", "permutation", "top_k", "top_k_mask"}  # as docs/own_model.md says
 VARIANTS: dict[str, list[dict[str, object]]] = {
     "quantized_activation": [{"range": "learned_step"}, {"range": "learned_clip"}, {"bits": 1}],
     "floor": [{"step": 0.1, "low": -0.5, "high": 0.5}],
 }
-BRIEF = {"hard_gate", "k_winners", "lookup", "quantized_activation", "quantized_weight"}  # the rest is slow
+BRIEF = {"hard_gate", "quantized_weight"}  # a branch of its own, a parametrized weight; the rest is slow
 COMPONENTS = [
     pytest.param(name, kwargs, marks=[] if name in BRIEF and not kwargs else pytest.mark.slow)
     for name in LAYER_CLASSES
@@ -73,8 +74,7 @@ def inputs(op: Op) -> list[list[Tensor]]:
     return [sample(op, dtype=torch.float32), extremes(op, torch.float32), filled(op, *[tied] * arity(op)), missing]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("op", OPS, ids=label)
+@pytest.mark.parametrize("op", [pytest.param(op, marks=slow if op == type(op)() else nightly) for op in OPS], ids=label)
 def test_every_op_is_exported_with_equal_outputs(op: Op) -> None:
     layer = HardLayer(op, StraightThrough()).eval() if op.declares("proxy") else HardLayer(op, Rewrite()).eval()
     program = exported(layer, inputs(op)[0])
@@ -122,7 +122,7 @@ def run(session: object, x: Sequence[Tensor]) -> Tensor:
     return torch.from_numpy(session.run(None, dict(zip(names, (t.numpy() for t in x), strict=True)))[0])
 
 
-@pytest.mark.slow
+@slow
 @every_component
 def test_a_component_in_onnx_gives_equal_outputs(name: str, kwargs: dict[str, object]) -> None:
     component = trained(name, kwargs)[0].component
@@ -136,8 +136,7 @@ def test_a_component_in_onnx_gives_equal_outputs(name: str, kwargs: dict[str, ob
         assert torch.equal(run(session, batch), component(*batch))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("op", OPS, ids=label)
+@pytest.mark.parametrize("op", [pytest.param(op, marks=slow if op == type(op)() else nightly) for op in OPS], ids=label)
 def test_an_op_in_onnx_gives_equal_outputs(op: Op) -> None:
     layer = HardLayer(op, StraightThrough()).eval() if op.declares("proxy") else HardLayer(op, Rewrite()).eval()
     *numbers, missing = inputs(op)

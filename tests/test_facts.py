@@ -5,15 +5,16 @@ from pathlib import Path
 import pytest
 import torch
 
+from each import each
 from experiments.measuring.facts import decides
 from experiments.training.loading import load
-from products import OPS, generator, label, sample
+from products import OPS, generator, sample
 from runs import ROOT, command, read
 
 FACTS = ("classes", "parameters", "deciding_layers")
 
 
-@pytest.mark.parametrize("op", OPS, ids=label)
+@each("op", OPS)
 def test_an_op_decides_if_its_value_moves_in_jumps_only(op):
     """Against the value itself, all inputs moved a little: decisions stay as they are."""
     x = sample(op, (16, 8))

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
+from each import each
 from experiments.config.choices import ConfigError, choose
 from experiments.training.build import build_model
 from products import OPS, STRATEGY_CLASSES, cells, label
@@ -28,8 +29,8 @@ from surrogates.strategies.subgradient import Subgradient
 CONSTANTS = [(op, field.name) for op in OPS for field in fields(op) if isinstance(getattr(op, field.name), float)]
 
 
-@pytest.mark.parametrize(("op", "name"), CONSTANTS, ids=str)
-@pytest.mark.parametrize("value", [1e300, -1e300, 3.5e38, 1e-300, -1e-300, 1e-39])
+@each("op, name", CONSTANTS)
+@each("value", [1e300, -1e300, 3.5e38, 1e-300, -1e-300, 1e-39])
 def test_every_constant_of_every_op_is_one_that_float32_holds(op: Op, name: str, value: float) -> None:
     with pytest.raises(ValueError, match=rf"{name}.*got .*{value}".replace("+", r"\+")):
         replace(op, **{name: value})

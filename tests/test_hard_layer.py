@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from products import HALF, OPS, STRATEGY_CLASSES, Cell, Part, arity, cells, gradients, label, law, same, sample
+from each import each
+from products import HALF, OPS, STRATEGY_CLASSES, Cell, Part, arity, cells, gradients, law, same, sample
 from surrogates import EmptyCell, HardLayer, anneal, hard_layers, key_noise, mode
 from surrogates.core import Op, Strategy
 from surrogates.noise import uniforms
@@ -22,7 +23,6 @@ from surrogates.strategies.ste import StraightThrough
 from surrogates.strategies.subgradient import Subgradient
 
 torch.set_num_threads(1)
-every_op = pytest.mark.parametrize("op", OPS, ids=label)
 SOFT = Smooth(temperature=0.5, schedule="exponential", final_temperature=0.05)
 
 
@@ -83,7 +83,7 @@ def test_training_is_the_strategy(part: Part) -> None:
     assert ran == len(part.cells)
 
 
-@every_op
+@each("op", OPS)
 def test_integers_are_refused_in_both_modes(op: Op) -> None:
     layer = HardLayer(op, Subgradient())
     for _ in range(2):

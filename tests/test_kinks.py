@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from each import each
 from products import HALF, OPS, Part, generator, gradients, law, sample
 from surrogates import EmptyCell, graft
 from surrogates.core import Op, Strategy
@@ -276,7 +277,7 @@ def test_an_op_in_the_table_is_there_with_every_rule() -> None:
     assert reached == {(cls, rule) for cls in stated for rule in cls.rules}
 
 
-@pytest.mark.parametrize("op", OPS, ids=repr)
+@each("op", OPS)
 def test_a_rule_that_an_op_does_not_have_is_an_empty_cell(op: Op) -> None:
     for rule in {"minimum_norm", "left", "right", "first"} - set(op.rules):
         with pytest.raises(EmptyCell, match=f"{type(op).__name__} has no rule '{rule}'.*minimum_norm"):

@@ -66,7 +66,10 @@ def check(cell: Cell, x: list[Tensor]) -> None:
         assert all(leaf.grad is None or leaf.grad.shape == leaf.shape for leaf in leaves)
 
 
-@pytest.mark.parametrize("op", range(len(OPS)), ids=lambda index: repr(OPS[index]))
+@pytest.mark.parametrize(
+    "op",
+    [pytest.param(i, marks=[] if op == type(op)() else pytest.mark.slow, id=repr(op)) for i, op in enumerate(OPS)],
+)
 def test_every_op_a_few_times(op: int) -> None:
     own = list(cells(OPS[op], one_kernel=True))
 

@@ -200,7 +200,7 @@ def die_at(place, count, cwd, arguments):
 @pytest.mark.parametrize(
     ("kind", "place", "count"),
     [
-        ("noise", "log", 8),  # between a step and its line
+        pytest.param("noise", "log", 8, marks=pytest.mark.slow),  # between a step and its line
         pytest.param("annealing", "replace", 9, marks=pytest.mark.slow),  # a file is written, not yet at its place
         pytest.param("learned", "result", 1, marks=pytest.mark.slow),  # the result is there, the status says RUNNING
         *(

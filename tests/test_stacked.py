@@ -21,7 +21,7 @@ from experiments.training.build import build_model
 from experiments.training.interruption import Interrupted
 from experiments.training.run import Request
 from run_contents import assert_same_run, last
-from runs import CONF, compose, lines, read, train, tree
+from runs import CONF, compose, lines, read, representative, train, tree
 from surrogates import EmptyCell
 
 SMALL = ("precision=float64", "model.width=8", "max_steps=50", "eval_every=20", "log_every=5")
@@ -76,13 +76,12 @@ def cells():
         overrides += FITTING.get(component.stem, [])
         if "final_temperature" in strategy.read_text() and "schedule: constant" not in strategy.read_text():
             overrides += GENTLE
-        yield tuple(overrides)
+        marks = pytest.mark.slow if representative(component.stem, strategy.stem) else pytest.mark.nightly
+        yield pytest.param(tuple(overrides), id=f"{component.stem}-{strategy.stem}", marks=marks)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("cell", list(cells()), ids=lambda cell: "-".join(part.partition("=")[2] for part in cell[:2]))
+@pytest.mark.parametrize("cell", cells())
 def test_parity(tmp_path, cell):
-
     for model in ("mlp", "cnn"):
         try:
             choices = choose(compose(*SMALL, *cell, f"model={model}"))
@@ -100,12 +99,13 @@ def test_parity(tmp_path, cell):
 
 TEMPERATURES = tuple((f"seed={i % 2}", f"strategy.temperature={T}") for i, T in enumerate((1.0, 0.7, 0.5)))
 MECHANISMS = {
-    "batch_norm": (("model.batch_norm=true",), MEMBERS),
-    "own_temperatures": (("strategy=smooth", *GENTLE), TEMPERATURES),
-    "noise": (("strategy=rewrite", "optimizer.clip_norm=0.3"), MEMBERS),
+    "noise": (("strategy=rewrite", "optimizer.clip_norm=0.3", "model.batch_norm=true"), MEMBERS),
     "parameters": (("component.range=learned_step", "strategy=smooth", *GENTLE), TEMPERATURES),
 }
 FURTHER = {
+    "batch_norm": (("model.batch_norm=true",), MEMBERS),
+    "own_temperatures": (("strategy=smooth", *GENTLE), TEMPERATURES),
+    "clipped_noise": (("strategy=rewrite", "optimizer.clip_norm=0.3"), MEMBERS),
     "adam": (("optimizer=adam",), MEMBERS),
     "adamw": (("optimizer=adamw", "optimizer.clip_norm=0.2", "optimizer.schedule=cosine"), MEMBERS),
     "nesterov": (("optimizer.nesterov=true", "optimizer.warmup_steps=7", "optimizer.clip_norm=0.2"), MEMBERS),

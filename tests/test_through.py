@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import grad, hessian, jacfwd, vmap
 
+from each import each
 from products import HALF, gradients, same
 from surrogates import EmptyCell, HardLayer, through
 from surrogates.core import Strategy
@@ -189,7 +190,7 @@ def agree(s: Strategy, call: Callable[..., Tensor], reference: Callable[..., Ten
 
 
 @by_strategy
-@pytest.mark.parametrize("name", CALLS)
+@each("name", CALLS)
 def test_each_function_method_and_operator_is_the_surrogate_call(name: str, s: Strategy) -> None:
     args, reference = CALLS[name]
     found = list(functions(name))
@@ -221,7 +222,7 @@ def test_the_page_lists_the_calls_that_are_taken() -> None:
 
 
 @by_strategy
-@pytest.mark.parametrize("name", FURTHER)
+@each("name", FURTHER)
 def test_further_forms_of_the_calls(name: str, s: Strategy) -> None:
     agree(s, *FURTHER[name], X, Y)
 

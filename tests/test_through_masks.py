@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.func import grad, vmap
 
+from each import each
 from products import generator, gradients, same
 from surrogates import through
 from surrogates.core import Strategy
@@ -170,7 +171,7 @@ def _classes(x: Tensor) -> int:
 
 
 @by_strategy
-@pytest.mark.parametrize("name", [*MASKS, *INDEXED])
+@each("name", [*MASKS, *INDEXED])
 def test_what_is_made_of_a_comparison_or_an_index(name: str, s: Strategy) -> None:
     call, reference = (MASKS | INDEXED)[name]
     plain = call(X, Y, Z)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 import surrogates
+from each import each
 from products import generator
 from surrogates.kink_probes.probe import Probe
 from surrogates.kink_probes.table import GROUPS, HEADER, KinkTable, Row
@@ -78,7 +79,7 @@ def flat(outcome: object) -> Tensor:
     return torch.tensor([number for numbers in outcome for number in numbers], dtype=torch.float64)
 
 
-@pytest.mark.parametrize("probe", by_rule("minimum norm"), ids=named)
+@each("probe", by_rule("minimum norm"))
 def test_documented_minimum_norm(probe: Probe) -> None:
     """The gradients around a kink of a convex or concave function span its sub- or supergradients."""
     (documented,) = probe.documented
@@ -89,7 +90,7 @@ def test_documented_minimum_norm(probe: Probe) -> None:
     torch.testing.assert_close(nearest_to_zero(around), flat(documented), rtol=0.01, atol=0.01)
 
 
-@pytest.mark.parametrize("probe", by_rule("continuity"), ids=named)
+@each("probe", by_rule("continuity"))
 def test_documented_by_continuity(probe: Probe) -> None:
     """What is documented is what comes near the point, all of it; an infinite slope keeps growing."""
     if probe.documented[0] == ((math.inf,),):
@@ -103,7 +104,7 @@ def test_documented_by_continuity(probe: Probe) -> None:
     assert distances.min(0).values.max() < 0.01
 
 
-@pytest.mark.parametrize("probe", by_rule("differentiable", "composition"), ids=named)
+@each("probe", by_rule("differentiable", "composition"))
 def test_documented_where_there_is_a_derivative(probe: Probe) -> None:
     (documented,) = probe.documented
     around = slopes(probe, 1e-4)
@@ -203,7 +204,7 @@ INTEGERS = {
 }
 
 
-@pytest.mark.parametrize("name", INTEGERS)
+@each("name", INTEGERS)
 def test_what_is_of_an_integer_or_boolean_type_has_no_graph(name: str) -> None:
     output = INTEGERS[name](torch.tensor([1.0, 2.0, 3.0], requires_grad=True))
     assert not output.is_floating_point()
