@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
@@ -11,23 +11,27 @@ from surrogates import block
 from surrogates.carriers import detached, flat, passing, passing_between
 from surrogates.float32 import in_float32, require_floating
 from surrogates.graft import graft
+from surrogates.naming.catalogue import Catalogue
+from surrogates.naming.member import Member
 from surrogates.op import READINGS, EmptyCell, Op, rewriting
 
 __all__ = [
-    "READINGS", "EmptyCell", "Op", "Strategy", "detached", "flat", "graft", "in_float32", "passing", "passing_between",
-    "rewriting",
+    "OPS", "READINGS", "STRATEGIES", "EmptyCell", "KernelName", "Op", "Strategy", "detached", "flat", "graft",
+    "in_float32", "passing", "passing_between", "rewriting",
 ]  # fmt: skip
+
+KernelName = Literal["logistic", "normal", "uniform", "triangular", "cauchy", "fast_sigmoid"]
 
 
 @dataclass(frozen=True)
-class Strategy:
+class Strategy(Member):
     """Which readings of an op give the value and the derivative; plain numbers and names, one call.
 
     Every strategy has the knobs `temperature` and `kernel`; one that it does not use is None.
     """
 
     temperature: float | None = None
-    kernel: str | None = None
+    kernel: KernelName | None = None
     soft_forward: ClassVar[bool] = False  # trains on another value than the hard op's
     estimates: ClassVar[bool] = False  # the derivative is right in the mean over the noise, not for each draw
 
@@ -95,3 +99,9 @@ class Strategy:
     def by_epoch(self) -> bool:
         """Whether the temperature changes between epochs only."""
         return False
+
+
+OPS = Catalogue("op", "surrogates.ops", Op)
+STRATEGIES = Catalogue(
+    "strategy", "surrogates.strategies", Strategy, is_member=lambda cls: cls.combine is not Strategy.combine
+)

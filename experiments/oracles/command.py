@@ -19,6 +19,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 def main(arguments: list[str] | None = None) -> int:
     """Runs the table; the exit code, 2 for a command that is wrong."""
     options = _parser().parse_args(arguments)
+    if options.what == "findings" and not PAGE.parent.is_dir():
+        print("error: findings writes docs/findings.md of a checkout, and this is an installed copy", file=sys.stderr)
+        return 2
     if options.what == "findings":
         findings.write(PAGE, options.keep)
         return 0

@@ -57,7 +57,7 @@ def open_record(
     plain = choices.plain
     step = None if state is None else int(state["trainer"]["step"])
     log = MetricsLog(folder.metrics, step, state and state.get("log"))
-    write_json(folder.env, environ)
+    write_json(folder.env, {**environ, **({"options": dict(request.options)} if request.options else {})})
     OmegaConf.save(plain, folder.config)
     for name, content in request.hydra_files.items():
         folder.hydra.mkdir(exist_ok=True)

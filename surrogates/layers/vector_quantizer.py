@@ -24,7 +24,7 @@ class VectorQuantizer(Component):
     `size` does not divide.
     """
 
-    def __init__(self, strategy: Strategy, entries: int = 64, size: int = 4) -> None:
+    def __init__(self, strategy: Strategy | str, entries: int = 64, size: int = 4) -> None:
         super().__init__()
         for name, value in (("entries", entries), ("size", size)):
             if not 1 <= value <= 2**16:

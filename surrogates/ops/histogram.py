@@ -37,6 +37,7 @@ class Histogram(Op):
     tempered_proxy: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if type(self.bins) is not int or self.bins < 1:
             raise ValueError(f"bins must be a whole number of at least 1, got {self.bins}")
         require_range(self.low, self.high, self.bins)

@@ -39,6 +39,7 @@ class TopKMask(Op):
     tempered_proxy: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_k(self.k)
 
     def hard(self, x: Tensor) -> Tensor:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from surrogates.core import graft
+from surrogates.naming.member import Member
 
 SMALLEST = 1e-6  # a learned scale never acts below this
 Per = Literal["tensor", "channel", "group"]
@@ -29,7 +30,7 @@ def with_lsq_gradient(parameter: Tensor, count: int, top: float) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class Pieces(Member):
     """Which numbers of a tensor share a scale: all, those of a channel, or `size` neighbours in a channel.
 
     `axis` is the dimension of the channels, negative ones counted from the end. A transposed convolution with `groups`
@@ -43,8 +44,7 @@ class Pieces:
     size: int = 16
 
     def __post_init__(self) -> None:
-        if self.per not in get_args(Per):
-            raise ValueError(f"per must be one of {', '.join(get_args(Per))}, got {self.per!r}")
+        super().__post_init__()
         if self.size < 1:
             raise ValueError(f"group_size must be at least 1, got {self.size}")
 

@@ -22,6 +22,7 @@ class Tempered(Strategy):
     final_temperature: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_temperature("temperature", self.temperature)
         if self.final_temperature is not None:
             require_temperature("final_temperature", self.final_temperature)
