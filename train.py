@@ -1,8 +1,6 @@
 """Trains one model, or with -m a sweep: `python train.py strategy=ste`. All choices: `python train.py --help`."""
 
-from pathlib import Path
-
 from experiments.command.cli import main
 
 if __name__ == "__main__":
-    main(Path(__file__).resolve().parent / "conf")
+    main()

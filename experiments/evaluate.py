@@ -29,14 +29,17 @@ def main(arguments: list[str] | None = None) -> int:
     """Prints loss and accuracy; 0 if all is well, 2 for a wrong run, data set or part."""
     parser = argparse.ArgumentParser(prog="python -m experiments.evaluate", description="Scores a run's hard model.")
     parser.add_argument("run", type=Path, help="the run's folder")
+    parser.add_argument("--import", dest="modules", nargs="+", default=[], metavar="MODULE", help="your own modules")
     parser.add_argument("--part", choices=("train", "val", "test"), default="test")
     parser.add_argument("--which", choices=("best", "last"), default="best", help="which checkpoint")
     parser.add_argument("--data", help="another data set than the run's own, by name")
     parser.add_argument("--root", help="the folder of its files")
     given = parser.parse_args(arguments)
     try:
+        for module in given.modules:
+            import_module(module)
         print(table(_rows(given)))
-    except (FileNotFoundError, ConfigError, EmptyCell, CheckpointError, DataError) as error:
+    except (FileNotFoundError, ModuleNotFoundError, ConfigError, EmptyCell, CheckpointError, DataError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

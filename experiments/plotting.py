@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
+
+from experiments.conf_folder import CONF
 
 FIRST = ("subgradient", "ste", "smooth", "rewrite")
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F")
@@ -37,7 +38,7 @@ Dash = str | tuple[int, tuple[int, ...]]
 @cache
 def known_strategies() -> tuple[str, ...]:
     """All strategies of this program: the four basic ones, then the others by name."""
-    options = {path.stem for path in (Path(__file__).parents[1] / "conf" / "strategy").glob("*.yaml")}
+    options = {path.stem for path in (CONF / "strategy").glob("*.yaml")}
     return (*FIRST, *sorted(options - set(FIRST)))
 
 

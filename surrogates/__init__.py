@@ -1,7 +1,7 @@
 """Train through operations without a useful derivative."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surrogates.block import straight_through as straight_through
 from surrogates.component import Component as Component
@@ -18,12 +18,17 @@ from surrogates.hard_layer import mode as mode
 from surrogates.sampling.score_function import score_function as score_function
 
 if TYPE_CHECKING:
+    from surrogates import layers as layers
+    from surrogates import ops as ops
+    from surrogates import strategies as strategies
     from surrogates.diagnosis.diagnose import diagnose as diagnose
+    from surrogates.functional.op_function import OpFunction
     from surrogates.kink_probes.table import kinks as kinks
     from surrogates.own_model.convert import convert as convert
     from surrogates.own_model.convert import revert as revert
     from surrogates.own_model.through import through as through
 
+_ROOMS = ("layers", "ops", "strategies")
 _ON_DEMAND = {
     "diagnose": "surrogates.diagnosis.diagnose",
     "kinks": "surrogates.kink_probes.table",
@@ -32,14 +37,32 @@ _ON_DEMAND = {
     "through": "surrogates.own_model.through",
 }
 
+__all__ = [
+    "Component", "EmptyCell", "HardLayer", "Op", "Strategy", "anneal", "calibrate", "convert", "diagnose", "graft",
+    "hard_layers", "key_noise", "kinks", "layers", "mode", "ops", "revert", "score_function", "straight_through",
+    "strategies", "through",
+]  # fmt: skip
 
-def __getattr__(name: str) -> Any:
-    """What a training run does not need is imported when it is first asked for."""
-    if name not in _ON_DEMAND:
-        raise AttributeError(f"module 'surrogates' has no attribute '{name}'")
-    value = globals()[name] = getattr(import_module(_ON_DEMAND[name]), name)
-    return value
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> OpFunction: ...
+
+else:
+
+    def __getattr__(name):
+        """What a training run does not need is imported when it is first asked for; other names are functions."""
+        if name in _ROOMS:
+            return import_module(f"surrogates.{name}")
+        if name in _ON_DEMAND:
+            value = getattr(import_module(_ON_DEMAND[name]), name)
+        else:
+            value = import_module("surrogates.functional.op_function").function(__name__, name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_DEMAND})
+    from surrogates.functional.op_function import function_names
+
+    return sorted([*__all__, *function_names()])  # not in `__all__`: `import *` would hide Python's own round, abs, max

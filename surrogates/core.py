@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
 from surrogates import block
 from surrogates.carriers import detached, flat, passing, passing_between
-from surrogates.float32 import in_float32, require_float32, require_floating
+from surrogates.float32 import in_float32, require_floating
 from surrogates.graft import graft
+from surrogates.naming.catalogue import Catalogue
+from surrogates.naming.member import Member
 from surrogates.op import READINGS, EmptyCell, Op, rewriting
 
 __all__ = [
-    "READINGS", "EmptyCell", "Op", "Strategy", "detached", "flat", "graft", "in_float32", "passing", "passing_between",
-    "rewriting",
+    "OPS", "READINGS", "STRATEGIES", "EmptyCell", "KernelName", "Op", "Strategy", "detached", "flat", "graft",
+    "in_float32", "passing", "passing_between", "rewriting",
 ]  # fmt: skip
+
+KernelName = Literal["logistic", "normal", "uniform", "triangular", "cauchy", "fast_sigmoid"]
 
 
 @dataclass(frozen=True)
-class Strategy:
+class Strategy(Member):
     """Which readings of an op give the value and the derivative; plain numbers and names, one call.
 
     Every strategy has the knobs `temperature` and `kernel`; one that it does not use is None.
@@ -28,13 +32,9 @@ class Strategy:
     """
 
     temperature: float | None = None
-    kernel: str | None = None
+    kernel: KernelName | None = None
     soft_forward: ClassVar[bool] = False  # trains on another value than the hard op's
     estimates: ClassVar[bool] = False  # the derivative is right in the mean over the noise, not for each draw
-
-    def __post_init__(self) -> None:
-        options = {field.name: getattr(self, field.name) for field in fields(self)}
-        require_float32(**{name: value for name, value in options.items() if isinstance(value, float)})
 
     def __call__(self, op: Op, *x: Tensor, T: Tensor | float | None = None, noise: Tensor | None = None) -> Tensor:
         """The op on x under this strategy; T defaults to `temperature`.
@@ -100,3 +100,9 @@ class Strategy:
     def by_epoch(self) -> bool:
         """Whether the temperature changes between epochs only."""
         return False
+
+
+OPS = Catalogue("op", "surrogates.ops", Op)
+STRATEGIES = Catalogue(
+    "strategy", "surrogates.strategies", Strategy, is_member=lambda cls: cls.combine is not Strategy.combine
+)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from surrogates.core import Op, Strategy, detached
+from surrogates.core import OPS, STRATEGIES, Op, Strategy, detached
 from surrogates.float32 import require_floating
 from surrogates.known import traced
+from surrogates.naming.words import require_word
 from surrogates.noise import uniforms
 from surrogates.schedules import GapClock
 from surrogates.torch_private import writes
@@ -22,17 +23,21 @@ Mode = Literal["strategy", "hard"]
 class HardLayer(nn.Module):
     """An op under a strategy while training, the hard op itself in evaluation.
 
+    Each is an object or, with default values, a name: `HardLayer("round", "ste")`.
+
     `mode` is `strategy` or `hard`; `train()` and `eval()` set it, `surrogates.mode` overrides it in a block.
     The temperature is a 0-d buffer, None if this strategy uses none on this op; `anneal` writes it in place, and a
     change of the model's precision does not convert it. `acting` is the strategy that acts now, for most `strategy`
     itself. `clock` is that of a schedule by the soft-to-hard gap.
-    Raises EmptyCell if the op lacks what the strategy needs.
+    Raises EmptyCell if the op lacks what the strategy needs, ValueError for an unknown name, TypeError for another kind
+    of object.
     """
 
     temperature: Tensor | None
 
-    def __init__(self, op: Op, strategy: Strategy) -> None:
+    def __init__(self, op: Op | str, strategy: Strategy | str) -> None:
         super().__init__()
+        op, strategy = OPS.make(op), STRATEGIES.make(strategy)
         strategy.check(op)
         self.op = op
         self.strategy = strategy
@@ -133,8 +138,7 @@ def hard_layers(model: nn.Module) -> dict[str, HardLayer]:
 @contextmanager
 def mode(model: nn.Module, mode: Mode) -> Iterator[None]:
     """Sets the mode of every hard layer of a model in a block; it overrides train() and eval()."""
-    if mode not in ("strategy", "hard"):
-        raise ValueError(f"mode must be 'strategy' or 'hard', got {mode!r}")
+    require_word("mode", mode, get_args(Mode))
     layers = hard_layers(model).values()
     before = [layer.mode for layer in layers]
     for layer in layers:

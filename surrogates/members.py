@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
-from functools import cache
 from itertools import product
-from types import ModuleType
-from typing import TypeVar
+from typing import Any
 
-import surrogates.ops
-import surrogates.strategies
-from surrogates.core import READINGS, EmptyCell, Op, Strategy
+from surrogates.core import OPS, READINGS, STRATEGIES, EmptyCell, Op, Strategy
 from surrogates.kernels import KERNELS
 
 OVER_TRAINING = {"schedule", "clock"}  # choices without an effect on one call
 NOT_VARIED = {"kernel", "rule", *OVER_TRAINING}  # `rule` has no effect almost everywhere
 
-Kind = TypeVar("Kind")
-
 
 def ops() -> dict[str, type[Op]]:
     """The classes of ops by the stem of their module."""
-    return _members(surrogates.ops, Op)
+    return OPS.classes
 
 
 def strategies() -> dict[str, type[Strategy]]:
     """The classes of strategies by the stem of their module, without the shared bases."""
-    found = _members(surrogates.strategies, Strategy)
-    return {stem: cls for stem, cls in found.items() if cls.combine is not Strategy.combine}
+    return STRATEGIES.classes
 
 
 def variants(stem: str, cls: type[Strategy], op: Op) -> Iterator[tuple[str, Strategy]]:
@@ -51,21 +41,10 @@ def variants(stem: str, cls: type[Strategy], op: Op) -> Iterator[tuple[str, Stra
         yield " ".join([stem, *words]), strategy
 
 
-@cache
-def _members(package: ModuleType, base: type[Kind]) -> dict[str, type[Kind]]:
-    found = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        source = importlib.import_module(f"{package.__name__}.{module.name}")
-        for cls in vars(source).values():
-            if inspect.isclass(cls) and cls.__module__ == source.__name__ and issubclass(cls, base):
-                found[module.name] = cls
-    return found
-
-
 def under_each_kernel(strategy: Strategy, ops: Sequence[Op]) -> Iterator[tuple[str | None, Strategy]]:
     """The strategy under every kernel with which it applies to all ops, by kernel; as it is if it uses none on them."""
-    uses_kernel = any("kernel" in strategy.uses(op) for op in ops)
-    for kernel in KERNELS if uses_kernel else [None]:
+    kernels: Iterable[Any] = KERNELS if any("kernel" in strategy.uses(op) for op in ops) else [None]
+    for kernel in kernels:
         fitted = strategy if kernel is None else replace(strategy, kernel=kernel)
         try:
             for op in ops:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from torch import Tensor
 
-from surrogates.float32 import require_float32
+from surrogates.naming.member import Member
 
 READINGS = ("hard", "subgradient", "proxy", "smooth", "rewrite")
 
@@ -32,7 +32,7 @@ def rewriting(kind: str, noisy: bool = False) -> Callable[[Method], Method]:
 
 
 @dataclass(frozen=True)
-class Op:
+class Op(Member):
     """A hard operation with up to five readings of one signature and one output shape.
 
     A subclass declares a reading by defining the method; further named forms of a reading are methods with the
@@ -46,14 +46,12 @@ class Op:
     subtracts_noise: ClassVar[bool] = False  # over a dim: the smooth reading is under x - T g, g Gumbel
     tempered_proxy: ClassVar[bool] = False  # the proxy depends on T
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm",)  # what may be chosen at kinks and ties
+    functions: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # torch's names, with constants; else the file's
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         if vars(cls).keys() & {"proxy", "smooth"} and "slopes" not in vars(cls):
             cls.slopes = Op.slopes  # type: ignore[method-assign]  # inherited ones would be those of another function
-
-    def __post_init__(self) -> None:
-        constants = {field.name: getattr(self, field.name) for field in fields(self)}
-        require_float32(**{name: value for name, value in constants.items() if isinstance(value, float)})
 
     @property
     def temperature_unit(self) -> float:

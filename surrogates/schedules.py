@@ -12,6 +12,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from surrogates.naming.member import Member
+
 SMALLEST = 1e-12  # keeps x / T and the second derivatives, of order 1 / T^2, in the range of float32
 LARGEST = 1e12
 
@@ -19,7 +21,7 @@ ScheduleName = Literal["constant", "linear", "exponential", "cosine", "sigmoid"]
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Member):
     """T(progress) for progress in [0, 1], units of the op's input; both ends are reached exactly.
 
     Raises ValueError for an end that is not between SMALLEST and LARGEST.
@@ -29,6 +31,7 @@ class Schedule:
     end: float
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, value in (("start", self.start), ("end", self.end)):
             require_temperature(name, value)
 

@@ -128,9 +128,9 @@ WORDS = {
         (["hydra/launcher=nope"], "Could not find 'hydra/launcher/nope'"),
     ],
     "a target of another kind": [
-        (["component._target_=os.system"], "component._target_ must name something in surrogates. or experiments."),
-        (["strategy._target_=subprocess.run"], "strategy._target_ must name something in"),
-        (["data._target_=null"], "data._target_ must name something in"),
+        (["component._target_=os.system"], "component._target_=os.system is no component"),
+        (["strategy._target_=subprocess.run"], "strategy._target_=subprocess.run is no strategy"),
+        (["data._target_=null"], "data._target_ must name a class as MODULE.CLASS, got None"),
         (["component._target_=surrogates.layers.relu.Nope"], "does not exist"),
         (["component._target_=surrogates.nope.Relu"], "does not exist"),
         (["component._target_=experiments.config.choices.import_module"], "is no component"),

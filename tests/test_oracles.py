@@ -29,8 +29,10 @@ from experiments.oracles.sampling import sample
 from experiments.oracles.scores import score
 from experiments.oracles.setting import gradient, normal
 from surrogates import members
+from surrogates.core import STRATEGIES
 from surrogates.hard_layer import HardLayer
 from surrogates.kernels import KERNELS, Logistic
+from surrogates.naming.member import Words
 from surrogates.noise import EULER
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.heaviside import Heaviside
@@ -330,18 +332,18 @@ def test_a_new_strategy_and_a_new_kernel_appear(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.setattr(surrogates.strategies, "__path__", [*surrogates.strategies.__path__, str(tmp_path)])
     monkeypatch.setitem(KERNELS, "steep", Logistic())
-    members._members.cache_clear()
-    try:
-        case = setting("Bernoulli, |z - 0.45|^2")
-        found = {c.name: c for c in contenders(case)}
-        assert {"mine", "mine at x + noise", "sampled steep", "sign, steep noise"} <= {
-            *found,
-            *(s.name for s in all_settings()),
-        }
-        rows = sample(found["mine"], case, draws=10).gradients
-        assert torch.equal(rows, torch.full_like(rows, 2 * -0.45))  # hard value 0, slope 2 (0 - 0.45)
-    finally:
-        members._members.cache_clear()
+    for cls in STRATEGIES.classes.values():  # the words of KernelName
+        monkeypatch.setitem(cls.words, "kernel", Words((*KERNELS, "steep"), True))
+    for cached in ("stems", "classes"):
+        monkeypatch.delitem(vars(STRATEGIES), cached, raising=False)
+    case = setting("Bernoulli, |z - 0.45|^2")
+    found = {c.name: c for c in contenders(case)}
+    assert {"mine", "mine at x + noise", "sampled steep", "sign, steep noise"} <= {
+        *found,
+        *(s.name for s in all_settings()),
+    }
+    rows = sample(found["mine"], case, draws=10).gradients
+    assert torch.equal(rows, torch.full_like(rows, 2 * -0.45))  # hard value 0, slope 2 (0 - 0.45)
 
 
 def test_the_toy_stops_where_it_is_predicted():

@@ -17,6 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from experiments.command.errors import SWEEP_FLAGS, readable, refuse_repeated_keys
 from experiments.command.task import Task
+from experiments.conf_folder import CONF
 from experiments.config import VERSION_BASE
 from experiments.sweep.ending import JobFailed
 from experiments.terminal.output import lasting_output
@@ -25,7 +26,7 @@ from experiments.training.user_errors import USER_ERRORS
 
 
 @lasting_output()
-def main(conf: Path) -> NoReturn:
+def main(conf: Path = CONF) -> NoReturn:
     """Runs the job or the sweep that the command line asks for, and exits: 0 if all is well.
 
     1: a run failed; 2: the command, configuration, data or folder is wrong, or the pair is not applicable; 3: no job

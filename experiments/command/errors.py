@@ -12,6 +12,7 @@ from experiments.config.settings import GROUPS
 from experiments.config.values import ConfigError, suggestion
 
 SWEEP_FLAGS = ("-m", "--multirun")
+EXTRAS = ("joblib", "ray", "submitit")  # of pyproject.toml: launchers of others
 
 
 def readable(error: BaseException, conf: Path) -> str:
@@ -23,6 +24,9 @@ def readable(error: BaseException, conf: Path) -> str:
         near = suggestion(option[2], known)
         hint = near if "did you mean" in near else ""
         return f"{option[1]} has no option '{option[2]}'{hint}; there are: {', '.join(known) or 'none'}"
+    launcher = re.search(r"Could not find 'hydra/launcher/((\w+?)(_\w+)?)'", text)
+    if launcher and launcher[2] in EXTRAS:
+        return f"hydra/launcher={launcher[1]} is not installed; pip install 'hardgrad[{launcher[2]}]' brings it"
     key = re.search(r"Could not override '([^']+)'", text)
     if key and key[1] not in GROUPS:
         return f"there is no key {key[1]}{_nearest(key[1], conf)}"

@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from experiments.config.choices import QUESTION, ConfigError, choose, refuse_removed
 from experiments.config.folder_names import register_resolvers, typed_keys
+from experiments.config.own_options import refuse_hidden_options
 from experiments.config.values import without_effect
 from experiments.oracles.presets import ask
 from experiments.stacked.run import run_group
@@ -87,6 +88,7 @@ class Task:
         request = make_request(self, config, quiet=False)
         try:
             refuse_removed(config)
+            refuse_hidden_options(HydraConfig.instance().cfg)
             _note_unread(lambda key: key in OF_SWEEPS)
             if config.dry_run:
                 print(_preview(request))

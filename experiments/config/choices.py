@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, partial
@@ -59,8 +60,12 @@ class Choices:
     optimizer: Any
 
 
-def choose(config: DictConfig) -> Choices:
-    """Checks a composed configuration and builds what it selects; raises ConfigError."""
+def choose(config: DictConfig, may_import: bool = True) -> Choices:
+    """Checks a composed configuration and builds what it selects; raises ConfigError.
+
+    `may_import`: whether a module outside this program that a `_target_` names is imported, which runs its code;
+    without it such a module must be imported already. Not for configurations that somebody else may have written.
+    """
     plain = resolve(config)
     if QUESTION in plain:
         raise ConfigError("a preset that asks a question is asked once; leave -m away")
@@ -73,7 +78,7 @@ def choose(config: DictConfig) -> Choices:
     for group in GROUPS:
         if not isinstance(plain.get(group), dict):
             raise ConfigError(f"{group} is not chosen; choose one with {group}=NAME")
-        callee, plain[group] = _check_group(group, plain[group])
+        callee, plain[group] = _check_group(group, plain[group], may_import)
         values = {key: value for key, value in plain[group].items() if key not in SPECIAL}
         make = partial(partial, callee) if group in SUPPLIED else callee
         built[group] = _build(group, values, partial(make, **values))
@@ -99,11 +104,14 @@ def config_hash(plain: dict[str, Any], without: Iterable[str] = NOT_HASHED) -> s
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-def _check_group(group: str, node: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _check_group(group: str, node: dict[str, Any], may_import: bool) -> tuple[Any, dict[str, Any]]:
     """The class that the node's `_target_` names, and the node, its values checked against the class's signature."""
     target = node.get("_target_")
-    if not isinstance(target, str) or not target.startswith(ALLOWED):
-        raise ConfigError(f"{group}._target_ must name something in {' or '.join(ALLOWED)}, got {target}")
+    if not isinstance(target, str) or "." not in target:
+        raise ConfigError(f"{group}._target_ must name a class as MODULE.CLASS, got {target}")
+    module = target.rpartition(".")[0]
+    if not (may_import or target.startswith(ALLOWED) or module in sys.modules):
+        raise ConfigError(f"{group}._target_={target} is no part of hardgrad; import {module} first, if you trust it")
     callee = _target_class(group, target)
     waits = group in SUPPLIED
     if node.get("_partial_", False) is not waits:

@@ -27,6 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.what == "findings" and not PAGE.parent.is_dir():
+        print("error: findings writes docs/findings.md of a checkout, and this is an installed copy", file=sys.stderr)
+        return 2
     if options.what == "findings":
         findings.write(PAGE, options.keep)
         return 0

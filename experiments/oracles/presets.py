@@ -13,12 +13,13 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
+from experiments.conf_folder import CONF
 from experiments.config.choices import ConfigError
 from experiments.oracles import answer
 from experiments.oracles.answer import Answer
 from experiments.tracking.outputs import check_folder
 
-EXPERIMENTS = Path(__file__).parents[2] / "conf" / "experiment"
+EXPERIMENTS = CONF / "experiment"
 FOLDER = Path("runs/questions")
 
 

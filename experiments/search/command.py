@@ -17,14 +17,13 @@ import hydra
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
+from experiments.conf_folder import CONF
 from experiments.config import VERSION_BASE
 from experiments.config.folder_names import register_resolvers, sweep_name
 from experiments.config.values import ConfigError
 from experiments.terminal.output import lasting_output
 from experiments.training.interruption import Interrupted
 from experiments.training.user_errors import USER_ERRORS
-
-CONF = Path(__file__).resolve().parents[2] / "conf"
 
 
 @lasting_output()

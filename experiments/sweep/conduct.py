@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from experiments.config.choices import refuse_removed
 from experiments.config.folder_names import typed, typed_keys
+from experiments.config.own_options import refuse_hidden_options
 from experiments.config.values import ConfigError, without_effect
 from experiments.sweep.capacity import FOLLOWING, fit_workers, launcher_name, start_cluster
 from experiments.sweep.command_folder import at_work
@@ -39,6 +40,7 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
     """Runs the missing jobs of a sweep, or with `dry_run` only lists them; sets the task's exit code."""
     config = sweeper.config
     refuse_removed(config)
+    refuse_hidden_options(config)
     root = Path(str(config.hydra.sweep.dir)).absolute()
     jobs = plan(_listed_jobs(sweeper, arguments))
     _refuse_without_jobs(jobs)

@@ -9,6 +9,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.config.keys import group_keys
+from experiments.config.settings import GROUPS
 from experiments.sweep.compose import current
 from experiments.sweep.plan import Job
 from experiments.training.run import Request
@@ -24,7 +25,8 @@ def make_request(task: Any, config: DictConfig, quiet: bool) -> Request:
     hydra_part = own.pop("hydra", None) or OmegaConf.to_container(hydra_config, resolve=False, enum_to_str=True)
     files = {"config.yaml": own, "hydra.yaml": {"hydra": hydra_part}, "overrides.yaml": overrides}
     search = None if quiet or chosen else folder.parent
-    return Request(config, folder, search, overrides, task.typed, quiet, group_keys(task.conf), files)
+    options = {group: str(hydra_config.runtime.choices[group]) for group in GROUPS}
+    return Request(config, folder, search, overrides, task.typed, quiet, group_keys(task.conf), files, options=options)
 
 
 def request_of(task: Any, job: Job) -> Request:

@@ -26,7 +26,7 @@ def load(run: str | Path, which: Literal["best", "last"] = "best", device: str =
 
     `which`: the checkpoint that was best on validation data, or the last one.
     Raises FileNotFoundError for a folder without a run, CheckpointError if that checkpoint is absent or does not fit,
-    EmptyCell for a run that was not applicable.
+    EmptyCell for a run that was not applicable, ConfigError for one with a class of a module that is not imported.
     """
     if which not in ("best", "last"):
         raise ValueError(f"which must be 'best' or 'last', got {which!r}")
@@ -66,4 +66,4 @@ def _choices_and_hash(run: RunPaths) -> tuple[Choices, str]:
     for key in [key for key, value in config.strategy.items() if value is None]:
         del config.strategy[key]
     config.device, config.engine = "cpu", "auto"  # an earlier version had an engine that is gone
-    return choose(config), digest
+    return choose(config, may_import=False), digest

@@ -19,7 +19,7 @@ class Request:
     `search` is the folder under which an interrupted run of the same configuration may be resumed instead; `overrides`
     and `argv` are what the user typed; `quiet` writes the run's messages to its log only; `columns` are the
     hyperparameters that all runs share; `hydra_files` go into `.hydra/`; `watch` receives the logged values of a step,
-    and may raise Pruned.
+    and may raise Pruned; `options` are the names of the groups' options.
     """
 
     config: DictConfig
@@ -31,6 +31,7 @@ class Request:
     columns: Sequence[str] = ()
     hydra_files: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     watch: Watch | None = None
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

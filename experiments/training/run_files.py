@@ -57,7 +57,7 @@ def open_record(
     step = None if state is None else int(state["trainer"]["step"])
     log = MetricsLog(folder.metrics, step, state and state.get("log"))
     folder.seal(files=False)
-    write_json(folder.env, environ)
+    write_json(folder.env, {**environ, **({"options": dict(request.options)} if request.options else {})})
     write_yaml(folder.config, plain)
     for name, content in request.hydra_files.items():
         folder.hydra.mkdir(exist_ok=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from surrogates.diagnosis.place import Place
 from surrogates.diagnosis.remedies import Remedy
+from surrogates.naming.html import preformatted
 from surrogates.own_model.calls import COMPARISONS, ELEMENTWISE, INDICES, SELECTION
 
 WIDTH = 80
@@ -93,6 +94,9 @@ class Diagnosis:
             lines += ["", "As a function: strategy()(op(), x).", "As a module: surrogates.HardLayer(op(), strategy())."]
             lines += ["In the model as it is: with surrogates.through(strategy()): ..."] * self._within_through()
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
 
     def _within_through(self) -> bool:
         """Whether `surrogates.through` takes the calls that are named."""

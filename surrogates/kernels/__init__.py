@@ -1,7 +1,6 @@
 """Kernels: symmetric noise laws of density area 1, one a file; each gives a smooth step, its slope and a sampler."""
 
-from typing import Literal
-
+from surrogates.core import KernelName
 from surrogates.kernels.cauchy import Cauchy
 from surrogates.kernels.fast_sigmoid import FastSigmoid
 from surrogates.kernels.kernel import Kernel
@@ -13,8 +12,6 @@ from surrogates.kernels.uniform import Uniform
 __all__ = [
     "KERNELS", "Cauchy", "FastSigmoid", "Kernel", "KernelName", "Logistic", "Normal", "Triangular", "Uniform",
 ]  # fmt: skip
-
-KernelName = Literal["logistic", "normal", "uniform", "triangular", "cauchy", "fast_sigmoid"]
 
 KERNELS: dict[str, Kernel] = {
     "logistic": Logistic(),

@@ -11,6 +11,7 @@ import torch
 
 from surrogates.kink_probes import edges, elementwise, reductions
 from surrogates.kink_probes.probe import Outcome, Probe
+from surrogates.naming.html import table
 
 GROUPS = {
     "Kinks": elementwise.KINKS,
@@ -87,6 +88,10 @@ class KinkTable:
 
     def __str__(self) -> str:
         return "\n".join([f"torch {self.version}", "", *self._lines(), "", LEGEND])
+
+    def _repr_html_(self) -> str:
+        rows = [(*row.cells, "rule" * row.deviates_from_rule, "ours" * row.deviates_from_ours) for row in self.rows]
+        return table(f"torch {self.version}", (*HEADER, ""), rows)
 
     def _lines(self) -> Iterator[str]:
         yield from _fold((*HEADER[:-1], ""))

@@ -14,7 +14,7 @@ class Binary(Component):
     (batch, width, ...) to the same.
     """
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: Strategy | str) -> None:
         super().__init__()
         self.sign = HardLayer(Sign(zero=1.0), strategy)
 

@@ -14,7 +14,7 @@ class FloorActivation(Component):
     (batch, width, ...) to the same. Raises ValueError for bounds that are not ordered multiples of a positive step.
     """
 
-    def __init__(self, strategy: Strategy, step: float = 0.5, low: float = -1.0, high: float = 1.0) -> None:
+    def __init__(self, strategy: Strategy | str, step: float = 0.5, low: float = -1.0, high: float = 1.0) -> None:
         super().__init__()
         self.floor = HardLayer(Floor(step, low, high), strategy)
 

@@ -20,7 +20,7 @@ class HardGate(Component):
     Raises ValueError for k below 2.
     """
 
-    def __init__(self, strategy: Strategy, k: int = 4) -> None:
+    def __init__(self, strategy: Strategy | str, k: int = 4) -> None:
         super().__init__()
         if k < 2:
             raise ValueError(f"k must be at least 2 (a gate over one value is no choice), got {k}")

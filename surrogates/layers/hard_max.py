@@ -21,7 +21,7 @@ class HardMax(Component):
     Raises ValueError for k below 2, or a unit that is no power of two, which would round.
     """
 
-    def __init__(self, strategy: Strategy, k: int = 4, unit: float = 0.25) -> None:
+    def __init__(self, strategy: Strategy | str, k: int = 4, unit: float = 0.25) -> None:
         super().__init__()
         require_power_of_two(unit=unit)
         if k < 2:
@@ -29,7 +29,7 @@ class HardMax(Component):
         require_count(k=k)
         self.k = k
         self.max = HardLayer(Max(dim=1), strategy)
-        self.unit = unit if strategy.noisy(self.max.op) else 1.0
+        self.unit = unit if self.max.strategy.noisy(self.max.op) else 1.0
 
     @property
     def branches(self) -> Mapping[str, int]:

@@ -24,7 +24,7 @@ class HardMaxPool(Component):
 
     needs_space: ClassVar[bool] = True
 
-    def __init__(self, strategy: Strategy, k: int = 2, unit: float = 0.25) -> None:
+    def __init__(self, strategy: Strategy | str, k: int = 2, unit: float = 0.25) -> None:
         super().__init__()
         require_power_of_two(unit=unit)
         if k < 2:
@@ -32,7 +32,7 @@ class HardMaxPool(Component):
         require_count(k=k)
         self.k = k
         self.max = HardLayer(Max(dim=-1), strategy)
-        self.unit = unit if strategy.noisy(self.max.op) else 1.0
+        self.unit = unit if self.max.strategy.noisy(self.max.op) else 1.0
 
     @property
     def downsampling(self) -> int:

@@ -19,7 +19,7 @@ class KWinners(Component):
     Raises ValueError for k below 1, and from `check_width` for one above the width.
     """
 
-    def __init__(self, strategy: Strategy, k: int = 8) -> None:
+    def __init__(self, strategy: Strategy | str, k: int = 8) -> None:
         super().__init__()
         self.k = k
         self.mask = HardLayer(TopKMask(k, dim=1), strategy)

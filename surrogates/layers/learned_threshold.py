@@ -21,7 +21,7 @@ class LearnedThreshold(Component):
     Raises ValueError for a start that is not finite.
     """
 
-    def __init__(self, strategy: Strategy, start: float = 0.5) -> None:
+    def __init__(self, strategy: Strategy | str, start: float = 0.5) -> None:
         super().__init__()
         if not math.isfinite(start):
             raise ValueError(f"start must be finite, got {start}")

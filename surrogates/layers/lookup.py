@@ -18,7 +18,7 @@ class LookupActivation(Component):
     Raises ValueError for entries below 2 or a range that float32 cannot divide.
     """
 
-    def __init__(self, strategy: Strategy, entries: int = 16, low: float = -1.0, high: float = 1.0) -> None:
+    def __init__(self, strategy: Strategy | str, entries: int = 16, low: float = -1.0, high: float = 1.0) -> None:
         super().__init__()
         require_count(2, 2**16, entries=entries)
         require_range(low, high, entries)

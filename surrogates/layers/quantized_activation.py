@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from surrogates.component import Component
 from surrogates.core import Strategy, graft, in_float32, passing
 from surrogates.hard_layer import HardLayer
+from surrogates.naming.words import require_word
 from surrogates.ops.quantize import Quantize
 from surrogates.quantizing.scales import SMALLEST, positive, with_lsq_gradient
 
 Range = Literal["fixed", "learned_step", "learned_clip"]
-RANGES = get_args(Range)
 
 
 class QuantizedActivation(Component):
@@ -35,15 +35,14 @@ class QuantizedActivation(Component):
 
     def __init__(
         self,
-        strategy: Strategy,
+        strategy: Strategy | str,
         bits: int = 4,
         range: Range = "fixed",
         low: float = 0.0,
         high: float = 1.0,
     ) -> None:
         super().__init__()
-        if range not in RANGES:
-            raise ValueError(f"range must be one of {', '.join(RANGES)}, got {range!r}")
+        require_word("range", range, get_args(Range))
         self.range = range
         if range != "fixed" and low != 0.0:
             raise ValueError(f"range={range} starts at 0, got low={low}; use range=fixed for another lower end")

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from surrogates.component import Component
-from surrogates.core import Strategy
+from surrogates.core import STRATEGIES, Strategy
 from surrogates.quantizing.quantizer import Grid, Scale, grid_op, quantize_weight
 from surrogates.quantizing.scales import Per, Pieces
 
@@ -20,7 +20,7 @@ class QuantizedWeight(Component):
 
     def __init__(
         self,
-        strategy: Strategy,
+        strategy: Strategy | str,
         bits: int = 4,
         per: Per = "channel",
         grid: Grid = "symmetric",
@@ -29,8 +29,8 @@ class QuantizedWeight(Component):
     ) -> None:
         super().__init__()
         Pieces(per, size=group_size)
-        strategy.check(grid_op(bits, grid, scale))
-        self.strategy = strategy
+        self.strategy = STRATEGIES.make(strategy)
+        self.strategy.check(grid_op(bits, grid, scale))
         self.bits, self.per, self.grid, self.scale, self.group_size = bits, per, grid, scale, group_size
 
     def prepare(self, layer: nn.Module) -> None:

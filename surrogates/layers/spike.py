@@ -9,6 +9,7 @@ from surrogates.component import Component
 from surrogates.core import Strategy
 from surrogates.float32 import require_count, require_float32
 from surrogates.hard_layer import HardLayer
+from surrogates.naming.words import require_word
 from surrogates.ops.heaviside import Heaviside
 
 Reset = Literal["subtract", "zero"]
@@ -27,7 +28,7 @@ class Spike(Component):
 
     def __init__(
         self,
-        strategy: Strategy,
+        strategy: Strategy | str,
         steps: int = 8,
         decay: float = 0.9,
         threshold: float = 1.0,
@@ -40,8 +41,7 @@ class Spike(Component):
         if not 0 < threshold < float("inf"):
             raise ValueError(f"threshold must be positive and finite, got {threshold}")
         require_float32(decay=decay, threshold=threshold)
-        if reset not in get_args(Reset):
-            raise ValueError(f"reset must be one of {', '.join(get_args(Reset))}, got {reset!r}")
+        require_word("reset", reset, get_args(Reset))
         self.steps, self.decay, self.threshold, self.reset = steps, decay, threshold, reset
         self.fire = HardLayer(Heaviside(), strategy)
 

@@ -26,7 +26,7 @@ class VectorQuantizer(Component):
     `size` does not divide.
     """
 
-    def __init__(self, strategy: Strategy, entries: int = 64, size: int = 4) -> None:
+    def __init__(self, strategy: Strategy | str, entries: int = 64, size: int = 4) -> None:
         super().__init__()
         require_count(most=2**16, entries=entries, size=size)
         if entries * size > LARGEST:

@@ -31,6 +31,7 @@ class Clamp(Op):
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "left", "right")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_range(self.low, self.high)
 
     def hard(self, x: Tensor) -> Tensor:

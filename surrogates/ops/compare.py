@@ -1,6 +1,7 @@
 """The comparison of two tensors."""
 
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -33,10 +34,9 @@ class Compare(Op):
 
     relation: Literal[">", ">=", "<", "<=", "=="] = ">"
     keeps_shape: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        if self.relation not in RELATIONS:
-            raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
+    functions: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        function.__name__: {"relation": relation} for relation, function in RELATIONS.items()
+    }
 
     def hard(self, a: Tensor, b: Tensor) -> Tensor:
         holds: Tensor = RELATIONS[self.relation](a.detach(), b.detach())

@@ -37,6 +37,7 @@ class Histogram(Op):
     tempered_proxy: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_count(bins=self.bins)
         require_range(self.low, self.high, self.bins)
 

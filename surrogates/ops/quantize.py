@@ -33,6 +33,7 @@ class Quantize(Op):
     bounds: Literal["inclusive", "strict"] = "inclusive"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if type(self.bits) is not int or not 1 <= self.bits <= 16:
             raise ValueError(f"bits must be a whole number between 1 and 16, got {self.bits}")
         require_range(self.low, self.high, self.steps)

@@ -1,7 +1,7 @@
 """The k largest values."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,8 +41,10 @@ class TopK(Op):
     keeps_shape: ClassVar[bool] = False
     tempered_proxy: ClassVar[bool] = True
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
+    functions: ClassVar[Mapping[str, Mapping[str, int]]] = {"topk": {}}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_count(k=self.k)
 
     def hard(self, x: Tensor) -> Tensor:

@@ -40,6 +40,7 @@ class TopKMask(Op):
     tempered_proxy: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_count(k=self.k)
 
     def hard(self, x: Tensor) -> Tensor:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import surrogates.ops
-from surrogates.core import EmptyCell, Op, Strategy
+from surrogates.core import OPS, STRATEGIES, EmptyCell, Op, Strategy
+from surrogates.naming.words import require_word
 
 
 class NotReplaced(Exception):
@@ -20,31 +18,27 @@ class StrategyByOp:
     """A default strategy and others by the name of an op, that of its file; an op under None is not replaced.
 
     `empty` says what happens to a pair that does not exist: `leave` it as it is, or `raise` EmptyCell.
-    Raises TypeError for anything but a strategy, ValueError for an op that does not exist.
+    Raises ValueError for the name of an op or a strategy that does not exist, TypeError for anything but a strategy.
     """
 
-    default: Strategy | None
-    by_op: Mapping[str, Strategy | None] = field(default_factory=dict)
+    default: Strategy | str | None
+    by_op: Mapping[str, Strategy | str | None] = field(default_factory=dict)
     empty: str = "leave"
 
     def __post_init__(self) -> None:
-        if self.empty not in ("leave", "raise"):
-            raise ValueError(f"empty must be 'leave' or 'raise', got {self.empty!r}")
-        known = [module.name for module in pkgutil.iter_modules(surrogates.ops.__path__)]
+        require_word("empty", self.empty, ("leave", "raise"))
         for name in self.by_op:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                hint = f"; did you mean '{near[0]}'?" if near else f"; ops: {', '.join(known)}"
-                raise ValueError(f"there is no op '{name}'{hint}")
+            OPS.named(name)
         for strategy in (self.default, *self.by_op.values()):
-            if strategy is not None and not isinstance(strategy, Strategy):
-                raise TypeError(f"expected a strategy or None, got {strategy!r}")
+            if strategy is not None:
+                STRATEGIES.make(strategy)
 
     def strategy(self, op: Op) -> Strategy:
         """The op's strategy. Raises NotReplaced if it has none, or for a pair that does not exist."""
-        strategy = self.by_op.get(name_of(op), self.default)
-        if strategy is None:
+        chosen = self.by_op.get(name_of(op), self.default)
+        if chosen is None:
             raise NotReplaced("no strategy chosen")
+        strategy = STRATEGIES.make(chosen)
         try:
             strategy.check(op)
         except EmptyCell as error:

@@ -14,25 +14,26 @@ from surrogates.hard_layer import HardLayer
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.converted import Converted, convert_module
 from surrogates.own_model.modules import is_hard, kind_of
-from surrogates.own_model.replacements import Occurrence, Replacements, brief
+from surrogates.own_model.replacements import Occurrence, Replacements
 
 
 def convert(
     model: nn.Module,
-    strategy: Strategy | None,
+    strategy: Strategy | str | None,
     /,
     *,
     types: type[nn.Module] | tuple[type[nn.Module], ...] = nn.Module,
     names: str | Sequence[str] = "*",
     filter: Callable[[str, nn.Module], bool] = lambda name, module: True,
     empty: str = "leave",
-    **by_op: Strategy | None,
+    **by_op: Strategy | str | None,
 ) -> Replacements:
     """Puts the ops of a model's activations, max pooling and fake-quant layers into hard layers, in place.
 
     `convert(model, StraightThrough(), types=nn.ReLU, names="encoder.*", max=None)`: only modules of these `types`, with
     a name that fits a pattern of `names` (`*`, `?`, `[...]`), for which `filter(name, module)` is true; `strategy` for
     every op except those named; an op under None is not converted. A module in several places is converted once.
+    A selected module that was converted before gets the new strategy; others keep theirs.
     Afterwards `surrogates.mode`, `anneal` and `key_noise` act on the model; in evaluation it is what it was.
 
     Returns a report of the hard modules that were converted and of those that were not. Calls inside a forward are not
@@ -63,13 +64,15 @@ def convert(
 
 def revert(model: nn.Module) -> None:
     """Puts the original modules back, the very same objects, in the mode (train or eval) that the model is in now."""
-    for place in list(_places(model, "")):
-        if isinstance(place.module, Converted):
-            place.parent._modules[place.key] = place.module.original
+    for place in _places(model, ""):
+        place.parent._modules[place.key] = place.module
 
 
 class Position(NamedTuple):
-    """Where a module is: its parent, the parent's name for it, and its name in the model."""
+    """Where a module is: its parent, the parent's name for it, and its name in the model.
+
+    `module` is the original of a converted one.
+    """
 
     parent: nn.Module
     key: str
@@ -81,7 +84,7 @@ def _places(parent: nn.Module, prefix: str) -> Iterator[Position]:
     """All places but those inside this library's own modules."""
     for key, module in parent._modules.items():
         if module is not None:
-            yield Position(parent, key, prefix + key, module)
+            yield Position(parent, key, prefix + key, module.original if isinstance(module, Converted) else module)
             if not isinstance(module, (HardLayer, Component, Converted)):
                 yield from _places(module, f"{prefix}{key}.")
 
@@ -100,6 +103,6 @@ def _convert(place: Position, selected: bool, choice: StrategyByOp, report: Repl
     except NotReplaced as reason:
         report.not_replaced[Occurrence(call, str(reason), place.name)] += 1
         return None
-    fate = "; ".join(f"{brief(layer.op)} by {brief(layer.strategy)}" for layer in module.layers)
+    fate = "; ".join(f"{layer.op} by {layer.strategy}" for layer in module.layers)
     report.replaced[Occurrence(call, fate, place.name)] += 1
     return module

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections import Counter
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from surrogates.core import Op, Strategy
+from surrogates.naming.html import table
 
 PASSED_OVER = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
 OWN = ("core", "graft", "hard_layer", "layers", "ops", "own_model.converted", "own_model.handling", "strategies")
@@ -46,6 +46,11 @@ class Replacements:
     def __str__(self) -> str:
         return "\n".join([*_table("replaced", self.replaced), *_table("not replaced", self.not_replaced)])
 
+    def _repr_html_(self) -> str:
+        parts = ("replaced", self.replaced), ("not replaced", self.not_replaced)
+        rows = [(title, n, *row) for title, counts in parts for row, n in counts.items()]
+        return table("Hard calls and modules", ("", "count", "call", "op and strategy, or reason", "where"), rows)
+
 
 def _table(title: str, rows: Counter[Occurrence]) -> list[str]:
     if not rows:
@@ -56,12 +61,6 @@ def _table(title: str, rows: Counter[Occurrence]) -> list[str]:
         start = f"{count:>5} x {row.call:<{call}}  {row.where:<{where}}  "
         lines += textwrap.wrap(row.fate, 80, initial_indent=start, subsequent_indent=" " * min(len(start), 40))
     return lines
-
-
-def brief(member: Op | Strategy) -> str:
-    """The repr of an op or a strategy without the fields that have their default values."""
-    changed = (f for f in fields(member) if getattr(member, f.name) != f.default)
-    return f"{type(member).__name__}({', '.join(f'{f.name}={getattr(member, f.name)!r}' for f in changed)})"
 
 
 def source() -> str | None:

@@ -12,7 +12,7 @@ from surrogates.core import Op, graft
 from surrogates.noise import uniforms
 from surrogates.own_model.choice import StrategyByOp
 from surrogates.own_model.marks import Mark, Marks, Numbers
-from surrogates.own_model.replacements import Occurrence, Replacements, brief
+from surrogates.own_model.replacements import Occurrence, Replacements
 
 
 @dataclass
@@ -69,7 +69,7 @@ class OpsOfCall:
             replacer.draws += 1
             noise = uniforms(x[0], (replacer.seed, replacer.step, replacer.draws), shape)
         self.soft |= strategy.soft_forward or strategy.noisy(op)
-        self.fates.append(f"{brief(op)} by {brief(strategy)}")
+        self.fates.append(f"{op} by {strategy}")
         return strategy(op, *x, T=replacer.T, noise=noise)
 
     def report(self, call: str, where: str) -> None:

@@ -27,14 +27,14 @@ _thread = threading.local()
 
 
 def through(
-    strategy: Strategy | None,
+    strategy: Strategy | str | None,
     /,
     *,
     T: float | Tensor | None = None,
     seed: int = 0,
     step: int = 0,
     empty: str = "leave",
-    **by_op: Strategy | None,
+    **by_op: Strategy | str | None,
 ) -> Through:
     """A block that replaces the hard torch calls of any model or function by ops under a strategy.
 

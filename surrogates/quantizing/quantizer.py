@@ -12,6 +12,7 @@ from torch.nn.utils import parametrize
 from surrogates.component import Calibrated
 from surrogates.core import Strategy, in_float32
 from surrogates.hard_layer import HardLayer
+from surrogates.naming.words import require_word
 from surrogates.ops.quantize import Quantize
 from surrogates.quantizing.scales import SMALLEST, Per, Pieces, positive, with_lsq_gradient
 
@@ -44,7 +45,7 @@ class Quantizer(Calibrated):
 
     def __init__(
         self,
-        strategy: Strategy,
+        strategy: Strategy | str,
         like: Tensor,
         bits: int = 4,
         grid: Grid = "symmetric",
@@ -121,9 +122,8 @@ def _mean_size(pieces: Tensor) -> Tensor:
 
 def grid_op(bits: int, grid: Grid, scale: Scale) -> Quantize:
     """The op on numbers in units of the step; raises ValueError for an unknown grid or scale, or unfit bits."""
-    for name, value, known in (("grid", grid, get_args(Grid)), ("scale", scale, get_args(Scale))):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    require_word("grid", grid, get_args(Grid))
+    require_word("scale", scale, get_args(Scale))
     Quantize(bits)
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if grid == "symmetric" else (0, 2**bits - 1)
     if grid == "symmetric" and bits == 1:
@@ -144,7 +144,7 @@ CHANNEL_AXIS = {  # of the output channels in the weight
 
 def quantize_weight(
     layer: nn.Module,
-    strategy: Strategy,
+    strategy: Strategy | str,
     bits: int = 4,
     per: Per = "channel",
     grid: Grid = "symmetric",

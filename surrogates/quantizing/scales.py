@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from surrogates.core import graft
 from surrogates.float32 import require_count
+from surrogates.naming.member import Member
 
 SMALLEST = 1e-6  # a learned scale never acts below this
 Per = Literal["tensor", "channel", "group"]
@@ -30,7 +31,7 @@ def with_lsq_gradient(parameter: Tensor, count: int, top: float) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class Pieces(Member):
     """Which numbers of a tensor share a scale: all, those of a channel, or `size` neighbours in a channel.
 
     `axis` is the dimension of the channels, negative ones counted from the end. A transposed convolution with `groups`
@@ -44,8 +45,7 @@ class Pieces:
     size: int = 16
 
     def __post_init__(self) -> None:
-        if self.per not in get_args(Per):
-            raise ValueError(f"per must be one of {', '.join(get_args(Per))}, got {self.per!r}")
+        super().__post_init__()
         require_count(group_size=self.size)
 
     def cut(self, x: Tensor) -> Tensor:

@@ -1,1 +1,21 @@
-"""Strategies: one way of getting past a hard op a file."""
+"""Strategies, one a file; `surrogates.strategies.Smooth` finds its own. Shared bases stand beside them."""
+
+from typing import TYPE_CHECKING
+
+from surrogates.core import STRATEGIES
+
+if TYPE_CHECKING:  # for type checkers and editors, which run nothing; a test compares with the files
+    from surrogates.strategies.dither import Dither as Dither
+    from surrogates.strategies.gumbel import Gumbel as Gumbel
+    from surrogates.strategies.gumbel_rao import GumbelRao as GumbelRao
+    from surrogates.strategies.perturbed import Perturbed as Perturbed
+    from surrogates.strategies.proximal import Proximal as Proximal
+    from surrogates.strategies.reinmax import ReinMax as ReinMax
+    from surrogates.strategies.rewrite import Rewrite as Rewrite
+    from surrogates.strategies.sampled import Sampled as Sampled
+    from surrogates.strategies.smooth import Smooth as Smooth
+    from surrogates.strategies.ste import StraightThrough as StraightThrough
+    from surrogates.strategies.subgradient import Subgradient as Subgradient
+    from surrogates.strategies.zgr import ZGR as ZGR
+else:
+    __getattr__, __dir__ = STRATEGIES.attribute, STRATEGIES.names

@@ -94,7 +94,6 @@ def read_run(folder: str | Path) -> RunRecord:
             raise Unreadable(f"no {paths.config.name}")
         nested, _ = read_config(paths, status)
         targets = {group: str(nested[group]["_target_"]) for group in GROUPS}
-        options = {group: target.split(".")[-2] for group, target in targets.items()}
         flat = {
             key: comparable(value)
             for key, value in flatten(nested).items()
@@ -110,6 +109,8 @@ def read_run(folder: str | Path) -> RunRecord:
         skipped_steps = int(result.get("skipped_steps", 0))
     with as_unreadable(paths.env):
         environment, command = read_environment(paths, status)
+    # A run made without the command line has no names of options: those of the modules stand for them.
+    options = {group: environment.pop(f"options.{group}", target.split(".")[-2]) for group, target in targets.items()}
     outcome, reason = _outcome(paths.path, status, last)
     return RunRecord(
         path=paths.path,

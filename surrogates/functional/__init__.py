@@ -1,0 +1,1 @@
+"""Ops as plain functions, under torch's names: `surrogates.round(x, "ste")`."""
