@@ -148,7 +148,7 @@ def test_a_signal_that_a_library_hides_behind_an_error_is_an_interruption_too(tm
             raise AttributeError("half-made")  # noqa: B904
 
     with monkeypatch.context() as patch:
-        patch.setattr(OmegaConf, "save", hiding)
+        patch.setattr(OmegaConf, "to_yaml", hiding)
         with pytest.raises(Interrupted):
             train(tmp_path / "run", *LONG)
     assert read(tmp_path / "run" / "status.json")["status"] == "INTERRUPTED"
