@@ -8,14 +8,20 @@ import torch
 
 from experiments.config.choices import ConfigError, choose
 from experiments.training.build import build_model
-from products import OPS, STRATEGY_CLASSES
+from products import OPS, STRATEGY_CLASSES, cells, label
 from runs import compose
 from surrogates.core import Op
 from surrogates.float32 import require_float32, require_power_of_two, require_range
+from surrogates.layers.hard_max import HardMax
+from surrogates.layers.spike import Spike
+from surrogates.layers.vector_quantizer import VectorQuantizer
 from surrogates.ops.clamp import Clamp
 from surrogates.ops.floor import Floor
+from surrogates.ops.histogram import Histogram
 from surrogates.ops.quantize import Quantize
 from surrogates.ops.sign import Sign
+from surrogates.ops.top_k import TopK
+from surrogates.strategies.perturbed import Perturbed
 from surrogates.strategies.ste import StraightThrough
 from surrogates.strategies.subgradient import Subgradient
 
@@ -110,3 +116,54 @@ def test_a_constant_that_float16_cannot_hold_is_no_error() -> None:
 def test_a_run_with_such_a_range_is_refused(component: str, override: str) -> None:
     with pytest.raises(ConfigError, match=r"component\.(low|high)"):
         build_model(choose(compose(f"component={component}", override)))
+
+
+WIDE = 9e24
+WIDEST = [
+    Quantize(1, 0.0, WIDE),
+    Quantize(1, -WIDE, WIDE),
+    Quantize(4, -WIDE, WIDE),
+    Clamp(-WIDE, WIDE),
+    Floor(WIDE / 4, -WIDE, WIDE),
+    Histogram(4, 0.0, WIDE),
+]
+
+
+@pytest.mark.parametrize("op", WIDEST, ids=label)
+def test_the_widest_range_overflows_under_no_strategy_at_no_temperature(op: Op) -> None:
+    for cell in cells(op, one_kernel=True):
+        for T in (1e-12, 0.3, 2.0, 1e12):
+            x = torch.tensor([-WIDE, -WIDE / 2, -1.0, 0.0, 1.0, WIDE / 3, WIDE]).requires_grad_()
+            y = cell(x, T=T)
+            assert y.isfinite().all(), (cell, T)
+            (gradient,) = torch.autograd.grad(y.sum(), x)
+            assert gradient.isfinite().all(), (cell, T)
+
+
+@pytest.mark.parametrize("op", [Quantize, Clamp, Histogram, Floor])
+@pytest.mark.parametrize(("low", "high"), [(-3e38, 3e38), (0.0, 3e38), (-3e38, 0.0)])
+def test_a_range_up_to_the_largest_float32_is_refused(op: type[Op], low: float, high: float) -> None:
+    """Its products with a temperature, and sums over samples, would be infinite."""
+    more = {"step": 3e38} if op is Floor else {}
+    with pytest.raises(ValueError, match=r"low and high must be at most 1e\+25 in size, got low=.*high="):
+        op(low=low, high=high, **more)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Perturbed(samples=10**20), "samples must be at most 2147483647, got 1"),
+        (lambda: TopK(k=10**20), "k must be at most 2147483647"),
+        (lambda: Histogram(10**20), "bins must be at most 2147483647"),
+        (lambda: Spike(Subgradient(), steps=10**10), "steps must be at most 2147483647"),
+        (lambda: Spike(Subgradient(), steps=2.5), "steps must be a whole number of at least 1, got 2.5"),
+        (lambda: HardMax(Subgradient(), k=10**20), "k must be at most 2147483647"),
+        (lambda: VectorQuantizer(Subgradient(), entries=2**16, size=2**16), "entries times size must be at most"),
+        (lambda: Clamp(0.0, math.nan), "got low=0.0 and high=nan"),
+        (lambda: Floor(math.nan), "step must be a number, got nan"),
+        (lambda: StraightThrough(math.nan), "temperature must be a number, got nan"),
+    ],
+)
+def test_what_no_tensor_can_hold_is_refused_when_the_object_is_made(make, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()

@@ -12,7 +12,9 @@ from experiments.config.settings import Settings
 from experiments.data import load
 from experiments.measuring.gradients import GradientRecord, norms, present_gradients, total
 from experiments.optimizers.sgd import SGD
+from experiments.stacked.run import run_group
 from experiments.training.build import build_model
+from experiments.training.run import Request, run
 from experiments.training.trainer import Trainer
 from runs import compose, lines, train
 
@@ -271,3 +273,26 @@ def test_the_gradients_at_a_layer_are_those_of_autograd():
     assert values[f"{layer}/grad_out_norm"] == pytest.approx(float(output.grad.norm()), rel=1e-5)
     assert values[f"{layer}/zero_gradient_fraction"] == pytest.approx(float((given.grad == 0).float().mean()))
     assert values[f"{layer}/saturated_fraction"] == pytest.approx(float(((given < 0) | (given > 1)).float().mean()))
+
+
+@pytest.mark.parametrize("engine", ["single", "stacked"])
+def test_a_gradient_whose_square_float32_cannot_hold_is_clipped(tmp_path, monkeypatch, engine):
+    """The loss times 2^80 makes the same clipped steps; without clipping that is a divergence."""
+    entropy, factor = nn.functional.cross_entropy, 1.0
+    monkeypatch.setattr(nn.functional, "cross_entropy", lambda *x, **options: entropy(*x, **options) * factor)
+    own = ("component=relu", "optimizer.momentum=0", "max_steps=4", "log_every=1", "model.width=8")
+
+    def ending(name, *more):
+        requests = [Request(compose(*own, *more, f"seed={i}"), tmp_path / f"{name}{i}") for i in range(2)]
+        return run(requests[0]) if engine == "single" else run_group(requests)[0]
+
+    clipped = "optimizer.clip_norm=0.05"
+    small = ending("small", clipped)
+    factor = 2.0**80
+    large = ending("large", clipped)
+    assert large.status == "DONE"
+    for before, after in zip(lines(small.folder), lines(large.folder), strict=True):
+        assert after["clip_fraction"] == 1.0
+        for tag in ("loss/train", "grad_norm/total"):
+            assert after[tag] == pytest.approx(before[tag] * factor, rel=1e-4)
+    assert re.search(r"gradient of .* has norm \d\.?\d*e\+2\d", ending("free").reason)

@@ -101,3 +101,19 @@ def test_a_wrong_number_is_refused_by_name():
             for value in wrong:
                 with pytest.raises(ValueError, match=f"^{key} must be"):
                     cls(**{key: value})
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: SGD(lr=1e39), r"lr must be 0 or between .* in size \(float32\), got 1e\+39"),
+        (lambda: SGD(weight_decay=1e308), r"weight_decay must be 0 or between .*, got 1e\+308"),
+        (lambda: AdamW(lr=1e20, weight_decay=1e20), "lr times weight_decay must be at most"),
+        (lambda: Adam(lr=1e38, beta1=0.9999), r"lr / \(1 - beta1\) must be at most"),
+        (lambda: Adam(eps=math.inf), "eps must be positive and finite, got inf"),
+        (lambda: SGD(warmup_steps=10**20), "warmup_steps must be 0 or more, and below"),
+    ],
+)
+def test_a_number_that_torchs_kernels_refuse_in_mid_training_is_refused_before(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()

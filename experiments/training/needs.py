@@ -31,7 +31,7 @@ from experiments.tracking.flat_config import flatten
 from surrogates.strategies.samples import Averaged
 
 BLOCK = 10_000  # bytes
-LONG = 24 * 3600.0  # seconds
+DAY = LONG = 24 * 3600.0  # seconds
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
 
@@ -108,8 +108,8 @@ def note_long(choices: Choices) -> list[str]:
     if seconds < LONG:
         return []
     keys = ", ".join(_largest_numbers(choices.plain, ("max_steps", "batch_size", "model", "component", "data")))
-    days = f"{seconds / LONG:,.0f} days" if seconds < 1000 * LONG else f"{seconds / LONG / 365:,.0f} years"
-    return [f"this run takes at least {days} ({keys}); it can be stopped at any time, and the same command resumes it"]
+    time = f"{seconds / DAY:,.0f} days" if seconds < 1000 * DAY else f"{seconds / DAY / 365:,.0f} years"
+    return [f"this run takes at least {time} ({keys}); it can be stopped at any time, and the same command resumes it"]
 
 
 def least_seconds(choices: Choices) -> float:

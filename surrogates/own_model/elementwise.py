@@ -103,7 +103,13 @@ def clamp(apply: Apply, input: Tensor, min: Any = None, max: Any = None) -> Tens
         raise NotReplaced(f"no interval: [{low}, {high}]")
     if low == -math.inf:
         return high - apply(ReLU(), high - input)
-    return low + apply(ReLU(), input - low) if high == math.inf else apply(Clamp(low, high), input)
+    if high == math.inf:
+        return low + apply(ReLU(), input - low)
+    try:
+        op = Clamp(low, high)
+    except ValueError as error:
+        raise NotReplaced(str(error)) from None
+    return apply(op, input)
 
 
 def clamp_min(apply: Apply, input: Tensor, min: Any) -> Tensor:
