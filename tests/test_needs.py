@@ -50,7 +50,7 @@ def test_the_estimated_parameters_are_the_models():
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        (["model.depth=3000000"], "needs at least 723 GB of memory, 594 GB of them for weights (model.depth=3000000"),
+        (["model.depth=3000000"], "needs at least 723 GB of memory, 594 GB of it for weights (model.depth=3000000"),
         (["model.depth=300000000", "model.width=1"], "for layers (model.depth=300000000"),
         (["model.width=1000000000"], "for weights (model.width=1000000000"),
         (["component=hard_gate", "component.k=2000000000"], "for weights (component.k=2000000000"),
@@ -116,7 +116,7 @@ def test_a_model_that_is_only_loaded_needs_no_gradients(monkeypatch):
     choices = chosen("model.width=2000", "model.depth=4")
     monkeypatch.setattr(needs, "memory", lambda device: 100_000_000)
     require_memory(choices, training=False)
-    with pytest.raises(ConfigError, match="146 MB of them for weights"):
+    with pytest.raises(ConfigError, match="146 MB of it for weights"):
         require_memory(choices, training=True)
 
 

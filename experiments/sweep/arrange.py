@@ -133,7 +133,7 @@ def _reason_against(choices: Choices, count: int) -> str | None:
         return "engine=single"
     if count == 1:
         return "no other run differs from it in stackable keys only"
-    stopped = shortage(choices, min(count, LARGEST)) or obstacle(choices)
+    stopped = obstacle(choices) or shortage(choices, min(count, LARGEST))
     if stopped:
         return f"cannot be stacked: {stopped}"
     if settings.engine == "auto" and settings.device == "cpu" and _operations(choices) > FIXED:

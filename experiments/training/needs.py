@@ -56,7 +56,8 @@ class Scale:
     @classmethod
     def of(cls, choices: Choices) -> Scale:
         """0 where a model or a data set of other people states none."""
-        component = choices.component(strategy=choices.strategy)
+        with torch.random.fork_rng(devices=[]):
+            component = choices.component(strategy=choices.strategy)
         fan_in, own = sum(component.branches.values()), sum(p.numel() for p in component.parameters())
         data, measure = choices.data, getattr(choices.model.func, "size", None)
         options = choices.model.keywords
@@ -84,7 +85,7 @@ def shortage(choices: Choices, replicas: int = 1, training: bool = True) -> str 
     what = "this run" if replicas == 1 else f"a stack of {replicas} runs"
     keys = ", ".join(_largest_numbers(choices.plain, worst.keys))
     return (
-        f"{what} needs at least {_readable(total)} of memory, {_readable(worst.bytes)} of them for {worst.purpose} "
+        f"{what} needs at least {_readable(total)} of memory, {_readable(worst.bytes)} of it for {worst.purpose} "
         f"({keys}), and there are {_readable(there)}; choose smaller values"
     )
 
