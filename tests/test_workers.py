@@ -2,15 +2,19 @@
 
 import os
 import signal
+import threading
 import time
 
 import pytest
+from filelock import FileLock
 from sweep_kills import Sweep
 from test_launchers import installed
 
+from experiments.sweep import command_folder
 from experiments.sweep.ending import NotStarted
+from experiments.sweep.stopping import save_before_stopping
 from experiments.sweep.worker import CODE, follow, hold_process
-from experiments.training.interruption import Stop, stop_signals
+from experiments.training.interruption import Interrupted, Stop, stop_signals
 from runs import in_a_process
 
 
@@ -44,6 +48,28 @@ def test_a_process_whose_command_died_ends_once_its_job_is_saved(tmp_path):
 
 def test_a_process_that_is_told_to_stop_starts_no_further_job(tmp_path):
     assert in_a_process(told_worker, tmp_path) == 7
+
+
+def launch(root, lock):
+    """A launcher that a signal stops, and that raises an interrupt of its own."""
+    with save_before_stopping(root, "c", [root]):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            assert not lock.is_locked
+            raise KeyboardInterrupt from None
+
+
+def test_a_signal_asks_the_jobs_to_save_and_waits_for_them(tmp_path):
+    lock = FileLock(tmp_path / ".lock", thread_local=False)
+    lock.acquire()
+    with command_folder.at_work(tmp_path, "c"):
+        threading.Timer(0.2, lock.release).start()
+        with pytest.raises(Interrupted) as stopped:
+            launch(tmp_path, lock)
+        assert stopped.value.signum == signal.SIGTERM
+        with pytest.raises(NotStarted):
+            command_folder.refuse_if_stopped(tmp_path, "c")
 
 
 def sweep(launcher):
