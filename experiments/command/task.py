@@ -107,7 +107,7 @@ class Task:
     def _job(self, config: DictConfig) -> float | dict[Path, Exception] | None:
         """Raises JobFailed, which any process can send to another, or ConfigError for what no job can do."""
         refuse_dry_run(config)
-        root = Path(HydraConfig.get().sweep.dir)
+        root = Path(HydraConfig.get().sweep.dir).absolute()
         refuse_if_stopped(root, self.name)
         if not self._is_worker():
             return self._work(config, root)
@@ -145,7 +145,7 @@ class Task:
         try:
             request = make_request(self, config, quiet=True)
             if HydraConfig.get().runtime.choices["hydra/sweeper"] != "listed":  # ours records all jobs beforehand
-                record(root.absolute(), [_plan_job(request)], _own_overrides(self.typed))
+                record(root, [_plan_job(request)], _own_overrides(self.typed))
             return run(request)
         except USER_ERRORS as error:
             return error

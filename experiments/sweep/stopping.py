@@ -24,7 +24,11 @@ def save_before_stopping(root: Path, name: str, folders: Sequence[Path]) -> Iter
     A launcher that is interrupted kills its workers at once.
     """
 
+    received: int | None = None
+
     def stop(signum: int, _: Any) -> None:
+        nonlocal received
+        received = signum
         restore()
         interrupt(root, name)
         while any(map(is_alive, folders)):
@@ -38,5 +42,7 @@ def save_before_stopping(root: Path, name: str, folders: Sequence[Path]) -> Iter
     before = {number: signal.signal(number, stop) for number in SIGNALS}
     try:
         yield
+    except KeyboardInterrupt as error:  # Ray raises one of its own
+        raise error if received is None else Interrupted(received) from None
     finally:
         restore()
