@@ -111,7 +111,7 @@ def noisy():
     torch.manual_seed(0)
     layer = HardLayer(Heaviside(), Gumbel(value="soft"))
     model = nn.Sequential(nn.BatchNorm1d(6), layer, nn.Linear(6, 3)).train()
-    parts = {name: Part(3 * torch.randn(300, 6) + 1, torch.randint(3, (300,))) for name in ("train", "val", "test")}
+    parts = {name: Part(3 * torch.randn(300, 6) + 4, torch.randint(3, (300,))) for name in ("train", "val", "test")}
     own = SimpleNamespace(model=model, data=SimpleNamespace(**parts), replicas=1, key=5)
     own.single, own.weights = lambda r: model if r == 0 else None, lambda r: {}
     return own
