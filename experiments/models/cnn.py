@@ -72,6 +72,7 @@ class CNN(nn.Module):
 
         Batch norm is not counted, nor are blocks for which no space is left.
         """
+        require_at_least_one(width=width, depth=depth, kernel_size=kernel_size)
         channels, *space = input_shape
         parameters = activations = 0
         depth = min(depth, max(space, default=1).bit_length())

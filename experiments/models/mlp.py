@@ -54,6 +54,7 @@ class MLP(nn.Module):
         batch_norm: bool = False,
     ) -> ModelSize:
         """The size of a model whose components take `fan_in` pre-activations; batch norm is not counted."""
+        require_at_least_one(width=width, depth=depth)
         first, later = prod(input_shape) + 1, width + 1
         parameters = fan_in * width * (first + (depth - 1) * later) + classes * later
         return ModelSize(parameters, depth * width, depth)
