@@ -197,11 +197,19 @@ def test_the_band_of_the_gap_is_that_of_soft_less_hard_where_both_are_logged():
     assert GAP in bands([curve(accuracy__val=([1], [0.1])), second])
 
 
-def test_a_band_of_three_runs_is_their_t_interval():
-    values = [0.1, 0.4, 0.3]
-    found = band([(np.array([5]), np.array([value])) for value in values], 3)
-    expected = mean_interval(values)
-    assert (found.mean[0], found.low[0], found.high[0]) == pytest.approx((expected.mean, expected.low, expected.high))
+def test_a_band_is_the_t_interval_of_the_finite_values_of_each_step():
+    """Whatever numpy is told to do about divisions by 0 and overflows, of which there are some here."""
+    nan, inf, large = math.nan, math.inf, 1e200
+    rows = [[0.1, 0.5, nan, nan, large], [0.4, nan, 0.2, inf, -large], [0.3, 0.75, -inf, nan, large]]
+    with np.errstate(all="raise"):
+        found = band([(np.arange(5), np.array(row)) for row in rows], 3)
+    assert found.n.tolist() == [3, 2, 1, 0, 3]
+    for step, values in ((0, [0.1, 0.4, 0.3]), (1, [0.5, 0.75])):
+        expected = mean_interval(values)
+        ends = (found.mean[step], found.low[step], found.high[step])
+        assert ends == pytest.approx((expected.mean, expected.low, expected.high))
+    assert found.mean[2] == 0.2
+    assert np.isnan([found.low[2], found.high[2], found.mean[3], found.low[3], found.high[3]]).all()
 
 
 def test_the_baseline_is_the_one_asked_for_else_the_best_or_the_first():
