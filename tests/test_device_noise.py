@@ -58,6 +58,7 @@ def test_a_device_draws_for_one_seed_what_it_draws_for_it_among_many() -> None:
     assert u.var() == pytest.approx(1 / 12, abs=4 * math.sqrt(1 / 180 / u.numel()))
 
 
+@pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter.*")  # the emulated device does copy
 def test_a_layer_hands_on_the_temperature_that_its_schedule_knows() -> None:
     """Rounded as the buffer is; the buffer counts as soon as somebody else writes to it."""
     with emulated_device():
