@@ -132,3 +132,34 @@ def test_an_unknown_peer_is_named() -> None:
     assert done.returncode == 2
     assert "softjax" in done.stderr
     assert "there are:" in done.stderr
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_the_benchmark_of_a_card_says_where_there_is_none() -> None:
+    done = run("gpu.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "finds no CUDA device" in done.stderr
+
+
+def test_the_benchmark_of_a_card_compares_every_pair(scripts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU against itself; a number that is off is named."""
+    pairs = scripts("gpu_pairs")
+    assert {stem for stem in ops() if any(name.endswith(f" on {stem}") for name, _, _ in pairs.pairs())} == set(ops())
+    some = [pair for pair in pairs.pairs() if pair[0].endswith((" on round", " on sort"))]
+    monkeypatch.setattr(pairs, "pairs", lambda: iter(some))
+    assert [line.partition(" pairs, at most 0.0e+00 apart")[1] != "" for line, _ in pairs.laws("cpu", Path())] == [
+        True
+    ] * 2
+    assert all(good for _, good in list(pairs.times("cpu", Path())))
+    a = torch.tensor([1.0, float("nan")])
+    assert pairs.apart(a, a) == 0
+    assert pairs.apart(a + 0.5, a) == 0.5
+    assert pairs.apart(a.nan_to_num(), a) == float("inf")
+
+
+@pytest.mark.nightly
+def test_the_benchmark_of_a_card_can_be_rehearsed() -> None:
+    done = run("gpu.py", "--device", "cpu")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all checks hold" in done.stdout
