@@ -265,7 +265,7 @@ def test_a_learned_clip_has_no_way_but_through_the_quantizer(tmp_path):
     assert {f"blocks.{i}.component.clip" for i in (0, 1)} <= set(train(tmp_path, *own).result["zero_gradient"])
 
 
-@pytest.mark.parametrize(("component", "strategy"), pairs())
+@pytest.mark.parametrize(("component", "strategy"), list(pairs()))
 def test_everything_trains_under_the_other_strategies(tmp_path, component, strategy):
     own = (f"component={component}", f"strategy={strategy}", *model_of(component), "max_steps=5", "log_every=1")
     outcome = train(tmp_path, *own)

@@ -80,7 +80,7 @@ def cells():
         yield pytest.param(tuple(overrides), id=f"{component.stem}-{strategy.stem}", marks=marks)
 
 
-@pytest.mark.parametrize("cell", cells())
+@pytest.mark.parametrize("cell", list(cells()))
 def test_parity(tmp_path, cell):
     for model in ("mlp", "cnn"):
         try:

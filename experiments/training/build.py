@@ -86,10 +86,10 @@ def drop_knobs(plain: dict[str, Any], used: set[str], overrides: Iterable[str]) 
 def prepare(threads: int, device: str) -> None:
     """Sets this process's threads and determinism; raises ConfigError for a device that is absent or lacks float64."""
     torch.set_num_threads(threads)
-    cuda = torch.device(device).type == "cuda"
-    if cuda:  # before CUDA starts: else its matrix products are not deterministic
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     try:
+        cuda = torch.device(device).type == "cuda"
+        if cuda:  # before CUDA starts: else its matrix products are not deterministic
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         float(torch.zeros((), device=device, dtype=torch.float64))
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0].partition(". ")[0] if str(error) else type(error).__name__
