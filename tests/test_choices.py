@@ -63,8 +63,8 @@ def test_a_group_that_is_not_chosen_is_named(group, value):
 
 
 TARGETS = {
-    "os.system": "strategy._target_ must name something in surrogates. or experiments., got os.system",
-    3: "strategy._target_ must name something in surrogates. or experiments., got 3",
+    "os.system": "strategy._target_=os.system is no strategy",
+    3: "strategy._target_ must name a class as MODULE.CLASS, got 3",
     "surrogates.nowhere.A": "strategy._target_=surrogates.nowhere.A does not exist",
     "surrogates.strategies.ste.A": "strategy._target_=surrogates.strategies.ste.A does not exist",
     "surrogates.hard_layer.hard_layers": "strategy._target_=surrogates.hard_layer.hard_layers is no strategy",
@@ -84,7 +84,7 @@ def test_data_are_whatever_can_load():
 
 
 def test_a_group_without_a_target_is_refused():
-    assert refusal(data={}) == "data._target_ must name something in surrogates. or experiments., got None"
+    assert refusal(data={}) == "data._target_ must name a class as MODULE.CLASS, got None"
 
 
 def test_only_component_and_model_wait():

@@ -250,8 +250,8 @@ def test_default_root_is_where_the_program_was_started(small, tmp_path, monkeypa
     ("damage", "found"),
     [
         (lambda packed: packed[: len(packed) // 2], "unreadable file .EOFError"),
-        (lambda packed: b"", "found an empty file"),
-        (lambda packed: gzip.compress(b""), "found an empty file"),
+        (lambda packed: b"", "an empty file"),
+        (lambda packed: gzip.compress(b""), "an empty file"),
         (lambda packed: b"<html>403 Forbidden</html>", "unreadable file .BadGzipFile"),
         (lambda packed: packed[:40] + bytes([packed[40] ^ 255]) + packed[41:], "unreadable file"),
         (lambda packed: gzip.compress(gzip.decompress(packed)[:-9]), "unreadable file"),

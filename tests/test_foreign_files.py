@@ -16,7 +16,7 @@ from experiments.tracking import checkpoint
 from experiments.tracking.checkpoint import CheckpointError
 from experiments.training import session
 from run_contents import assert_same_run
-from runs import SHORT, command, read, tree
+from runs import SHORT, command, read, rewrite_status, tree
 
 OWN = ("strategy=rewrite", *SHORT)
 
@@ -124,8 +124,6 @@ def test_runs_of_earlier_versions_load_and_compare(tmp_path, done):
     state = checkpoint.load(path)
     del state["config_hash"]
     checkpoint.save(path, state)
-    status = read(folder / "status.json")
-    del status["sha256"]
-    experiments.tracking.strict_json.write_json(folder / "status.json", status)
+    rewrite_status(folder)
     assert experiments.load(folder).training is False
     assert read_run(folder).outcome == "done"

@@ -288,7 +288,7 @@ def test_a_state_dict_loads_with_weights_only() -> None:
 
 def test_the_repr_of_a_layer_names_op_and_strategy() -> None:
     assert "Round()" in repr(model())
-    assert "Smooth(temperature=0.5, kernel='logistic', schedule='exponential'" in repr(model())
+    assert "HardLayer(Sign(), Smooth(temperature=0.5, final_temperature=0.05))" in repr(model())
 
 
 def test_bad_strategies_are_refused_with_the_value() -> None:

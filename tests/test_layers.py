@@ -503,7 +503,7 @@ REFUSED = [
     (QuantizedActivation, {"bits": True}, "bits.*True"),
     (QuantizedActivation, {"low": 1.0, "high": 1.0}, "low=1.0 and high=1.0"),
     (QuantizedActivation, {"high": math.inf}, "high=inf"),
-    (QuantizedActivation, {"high": math.nan}, "high=nan"),
+    (QuantizedActivation, {"high": math.nan}, "high must be a number, got nan"),
     (QuantizedActivation, {"range": "learned"}, "range.*fixed, learned_step, learned_clip.*'learned'"),
     (QuantizedActivation, {"range": "learned_step", "low": -1.0}, "range=learned_step.*low=-1.0"),
     (QuantizedActivation, {"range": "learned_clip", "low": 0.5}, "range=learned_clip.*low=0.5"),

@@ -143,7 +143,7 @@ def test_its_derivative_is_minus_the_height_of_the_jump_times_the_density_at_it(
         (lambda: Spike(STE, decay=math.nan), "decay.*nan"),
         (lambda: Spike(STE, threshold=0.0), "threshold.*0.0"),
         (lambda: Spike(STE, threshold=1e300), "threshold.*1e\\+300"),
-        (lambda: Spike(STE, reset="hard"), "reset must be one of subtract, zero, got 'hard'"),
+        (lambda: Spike(STE, reset="hard"), "reset must be one of subtract, zero; got 'hard'"),
         (lambda: KWinners(STE, k=0), "k.*0"),
         (lambda: LearnedThreshold(STE, start=math.inf), "start.*inf"),
         (lambda: LearnedThreshold(STE, start=1e-300), "start.*1e-300"),

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from experiments.config.choices import ConfigError, choose
+from experiments.config.choices import ConfigError, choose, config_hash
 from experiments.config.keys import options
 from experiments.sweep.arrange import _reason_against
 from experiments.training import needs
 from experiments.training.build import build_model
 from experiments.training.loading import load
 from experiments.training.needs import Scale, least_seconds, note_long, require_memory, shortage
-from runs import CONF, SHORT, command, compose, train
+from runs import CONF, SHORT, command, compose, rewrite_status, train
 from surrogates import EmptyCell
 
 GIB = 2**30
@@ -108,6 +108,7 @@ def test_a_run_folder_that_asks_for_too_much_is_refused(tmp_path, eight_gigabyte
     config = OmegaConf.load(folder / "config.yaml")
     config.model.depth = 300_000_000
     OmegaConf.save(config, folder / "config.yaml")
+    rewrite_status(folder, config_hash=config_hash(OmegaConf.to_container(config)))
     with pytest.raises(ConfigError, match=r"model\.depth=300000000"):
         load(folder)
 

@@ -10,7 +10,7 @@ from experiments.evaluate import main as evaluate
 from experiments.sweep.manifest import NAME
 from experiments.sweep.unit_files import read_unit, unit_file, write_unit
 from experiments.training.run import Request
-from runs import SHORT, command, compose, read
+from runs import SHORT, command, compose, read, rewrite_status
 
 STACKED = ("-m", "seed=0,1", "hydra/launcher=stacked", "workers=1", "hydra.sweep.dir=here", *SHORT)
 
@@ -30,6 +30,7 @@ def test_its_runs_load_and_are_scored(shared, tmp_path, capsys):
     assert "engine: compiled" in (old / "config.yaml").read_text()
     result = read(old / "result.json") | {"engine": "compiled"}
     (old / "result.json").write_text(json.dumps(result))
+    rewrite_status(old)
     assert not experiments.load(old).training
     assert evaluate([str(old)]) == 0
     assert "hard accuracy" in capsys.readouterr().out
@@ -44,6 +45,7 @@ def test_its_runs_are_compared(shared, tmp_path):
         config = (old / "config.yaml").read_text()
         (old / "config.yaml").write_text(config.replace("engine: auto", "engine: compiled"))
         (old / "result.json").write_text(json.dumps(read(old / "result.json") | {"engine": "compiled"}))
+        rewrite_status(old)
     assert compare([str(tmp_path / "runs"), "--out", str(tmp_path / "report")]) == 0
 
 
@@ -52,8 +54,7 @@ def test_its_stacks_resume_as_stacks(tmp_path):
     manifest = read(tmp_path / "here" / NAME)
     manifest["stacks"][0]["engine"] = "compiled"
     (tmp_path / "here" / NAME).write_text(json.dumps(manifest))
-    status = min((tmp_path / "here").rglob("status.json"))
-    status.write_text(status.read_text().replace('"DONE"', '"RUNNING"'))
+    rewrite_status(min((tmp_path / "here").rglob("status.json")).parent, status="RUNNING")
     answer = command(*STACKED, "engine=stacked", cwd=tmp_path)
     assert "1 run trains as 1 stack of 2 (listed in manifest.json)" in answer.out
     assert answer.out.splitlines()[-1] == "2 DONE"

@@ -114,7 +114,8 @@ def test_all_files_of_the_design_are_there_and_valid(tmp_path):
     assert OmegaConf.load(folder / ".hydra/config.yaml").optimizer.lr == 0.05
     assert OmegaConf.load(folder / ".hydra/hydra.yaml").hydra.job.name == "train"
     status = read(folder / "status.json")
-    assert list(status) == ["status", "config_hash", "started", "ended", "seconds", "error"]
+    assert list(status) == ["status", "config_hash", "started", "ended", "seconds", "error", "sha256"]
+    assert list(status["sha256"]) == ["config.yaml", "env.json", "metrics.jsonl", "result.json", "status.json"]
     assert (status["status"], status["error"]) == ("DONE", None)
     assert status["started"] < status["ended"]
     env = read(folder / "env.json")

