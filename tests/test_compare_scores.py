@@ -131,6 +131,8 @@ def test_equal_trials_are_the_fewest_that_any_variant_had():
     found = choose(block(ste=grid, smooth={rate: grid[rate] for rate in (1, 2)}), Seeds((0, 1), (2, 3)))
     assert [(one.equal_trials, one.trials) for one in found] == [(2, 3), (2, 2)]
     assert [one.expected for one in found] == pytest.approx([(0.2 + 0.4 + 0.4) / 3, 0.2])
+    found = choose(block(ste=grid, smooth={1: grid[1]}), Seeds((0, 1), (2, 3)))
+    assert [one.expected for one in found] == pytest.approx([(0.1 + 0.2 + 0.4) / 3, 0.1])
 
 
 def test_only_numbers_have_an_edge():
