@@ -262,6 +262,12 @@ def test_of_losses_the_smaller_one_is_the_improvement():
     (difference,) = compare(block(subgradient={1: others}, ste={1: losses}), Question(Metric("loss/val"))).differences
     assert difference.interval.mean == pytest.approx(-0.2)
     assert difference.improvement == 1.0
+    others[0] = record("subgradient", 0, best={"loss/val": 0.4})  # of the four pairs two have a smaller loss
+    (difference,) = compare(block(subgradient={1: others}, ste={1: losses}), Question(Metric("loss/val"))).differences
+    assert difference.improvement == 0.5
+    losses[1] = record("ste", 1, best={"loss/val": 0.3})
+    (difference,) = compare(block(subgradient={1: others}, ste={1: losses}), Question(Metric("loss/val"))).differences
+    assert difference.improvement == 0.75
 
 
 def test_the_time_of_a_variant_is_the_mean_of_its_finished_runs_that_had_one_of_their_own():

@@ -215,6 +215,14 @@ def test_one_seed_has_no_interval():
         assert seeds_needed([0.5], [0.25], paired, 0.01) is None
 
 
+@pytest.mark.parametrize("method", ["t", "bca"])
+def test_the_interval_of_pairs_is_that_of_their_differences_at_any_level(method):
+    a, b = SLEEP
+    found = [difference_interval(a, b, True, method, level) for level in (0.8, 0.95)]
+    assert found == [mean_interval(a - b, method, level) for level in (0.8, 0.95)]
+    assert found[0].half_width < found[1].half_width
+
+
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 def test_an_interval_is_in_the_unit_of_its_numbers(unit):
     x = np.array([0.1, 0.2, 0.4])
