@@ -18,7 +18,7 @@ from experiments.compare.statistics.intervals import (
     mean_interval,
     seeds_needed,
 )
-from experiments.compare.statistics.metric import Metric, outcomes
+from experiments.compare.statistics.metric import Metric, WrongMetric, outcomes
 from experiments.compare.statistics.permutation import holm
 from experiments.compare.statistics.results import Question, VariantScore
 from experiments.compare.statistics.tuning import Seeds, choose, expected_best, split_seeds
@@ -32,6 +32,11 @@ def test_a_metric_reads_the_best_or_the_last_checkpoint():
     assert Metric("loss/val", "last").of(run) == 1.5
     assert Metric("loss/val").of(run) is None
     assert (Metric().sign, Metric("loss/val").sign) == (1, -1)
+
+
+def test_a_metric_of_which_a_guess_is_not_known_is_refused_with_those_that_are():
+    with pytest.raises(WrongMetric, match=r"^grad_norm/total has no value for a failed run; .* accuracy/.* loss/"):
+        Metric("grad_norm/total")
 
 
 @pytest.mark.parametrize("outcome", ["diverged", "crashed"])
@@ -133,6 +138,17 @@ def test_equal_trials_are_the_fewest_that_any_variant_had():
     assert [one.expected for one in found] == pytest.approx([(0.2 + 0.4 + 0.4) / 3, 0.2])
     found = choose(block(ste=grid, smooth={1: grid[1]}), Seeds((0, 1), (2, 3)))
     assert [one.expected for one in found] == pytest.approx([(0.1 + 0.2 + 0.4) / 3, 0.1])
+
+
+def test_the_smallest_and_the_largest_value_tried_are_edges():
+    two = {1: same(0.9, 0, 2), 2: same(0.5, 0, 2)}
+    assert chosen(two).edges == ["optimizer.lr"]
+    assert chosen({**two, 3: same(0.95, 0, 2)}).edges == ["optimizer.lr"]
+    assert chosen({**two, 0: same(0.5, 0, 2)}).edges == []
+
+
+def test_a_better_score_counts_more_than_more_runs_to_report():
+    assert chosen({1: {0: 0.9, 2: 0.2}, 2: same(0.5, 0, 2, 3)}).trial.values == {"optimizer.lr": 1}
 
 
 def test_only_numbers_have_an_edge():
@@ -310,7 +326,9 @@ def test_p_values_are_adjusted_over_the_comparisons_of_a_block():
 def test_a_comparison_keeps_the_seeds_that_chose_and_the_strategy_of_each_variant():
     variant = block(ste={1: {0: 0.3, 1: 0.5}}).variants[0]
     variant.name = "ste (a=1)"
-    found = compare(RunBlock(("floor",), [variant], {}, {}), Question(choosing_seeds=(1,)))
+    given = RunBlock(("floor",), [variant], {}, {})
+    found = compare(given, Question(choosing_seeds=(1,)))
+    assert found.block is given
     assert found.seeds == Seeds((1,), (0,), "chosen on the seeds given")
     assert [(score.name, score.strategy) for score in found.scores] == [("ste (a=1)", "ste")]
     assert found.scores[0].interval.mean == 0.3

@@ -206,6 +206,11 @@ def test_a_side_without_spread_is_treated_as_such(method, constant):
     assert permutation_test(varied, constant, False).p == pytest.approx(2 / math.comb(12, 6))
 
 
+def test_unpaired_seeds_are_counted_on_the_smaller_side():
+    few, many = [0.5, 0.7], [0.1, 0.2, 0.4]
+    assert (difference_interval(few, many, False).n, difference_interval(many, few, False).n) == (2, 2)
+
+
 def test_one_seed_has_no_interval():
     for paired in (True, False):
         found = difference_interval([0.5], [0.25], paired)
