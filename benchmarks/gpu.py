@@ -4,7 +4,7 @@
 - `ops`: the same pairs on (64, 4096) numbers, in float32 and under bfloat16 autocast: milliseconds, memory;
 - `steps`: how often a training step that is not logged waits for the device, and how many kernels it starts;
 - `train`: five strategies in three precisions by train.py, twice: equal bytes, warnings, distance to the CPU's curve;
-- `resume`: a run that is killed and started again, against one that is left alone;
+- `resume`: a run that is killed and started again, against an undisturbed one;
 - `stacked`: a stacked sweep with one and with two workers.
 
 Usage: python benchmarks/gpu.py [--device cuda] [--part laws]
@@ -36,7 +36,7 @@ PARTS: dict[str, Part] = {
     "steps": gpu_steps.steps,
     "train": gpu_runs.train,
     "resume": gpu_runs.resume,
-    "stacked": gpu_runs.stacked,
+    "stacked": gpu_runs.stacked_sweeps,
 }
 
 
@@ -51,12 +51,12 @@ def main() -> int:
         return 2
     name = "CPU (a rehearsal)" if given.device == "cpu" else torch.cuda.get_device_name(given.device)
     print(f"{name}, torch {torch.__version__}", flush=True)
-    failed = [part for part in given.part or PARTS if not shown(part, given.device)]
+    failed = [part for part in given.part or PARTS if not print_part(part, given.device)]
     print(f"\nfailed: {', '.join(failed)}" if failed else "\nall checks hold")
     return int(bool(failed))
 
 
-def shown(part: str, device: str) -> bool:
+def print_part(part: str, device: str) -> bool:
     """Prints a part's lines; whether all of them are well."""
     print(f"\n## {part}\n", flush=True)
     began, well = time.monotonic(), True

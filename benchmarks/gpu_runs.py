@@ -63,14 +63,14 @@ def train(device: str, folder: Path) -> Iterator[tuple[str, bool]]:
 
 
 def resume(device: str, folder: Path) -> Iterator[tuple[str, bool]]:
-    """A run that is stopped once and then killed, and resumes each time, against one that is left alone."""
+    """A run that is stopped once and then killed, and resumes each time, against an undisturbed one."""
     longer = [COMPONENT, "strategy=gumbel", "optimizer=adam", *steps(device), "max_steps=2000", "log_every=1"]
     whole, cut = folder / "whole", folder / "cut"
     for signum, lines in ((signal.SIGTERM, 20), (signal.SIGKILL, 200)):
         code = interrupt([*longer, f"hydra.run.dir={cut}"], cut / "metrics.jsonl", signum, lines)
-        yield f"- {signum.name} at step {logged(cut / 'metrics.jsonl')}: exit code {code}", code not in (0, 1, 2)
+        yield f"- {signum.name} at step {count_lines(cut / 'metrics.jsonl')}: exit code {code}", code not in (0, 1, 2)
     codes = [run(*longer, f"hydra.run.dir={place}").returncode for place in (cut, whole)]
-    yield f"- resumed, and left alone: exit codes {codes}", codes == [0, 0]
+    yield f"- resumed, and undisturbed: exit codes {codes}", codes == [0, 0]
     equal = same(cut, whole)
     yield f"- log, result and final state are the same: {'yes' if equal else 'no'}", equal
 
@@ -80,13 +80,13 @@ def interrupt(arguments: list[str], log: Path, signum: signal.Signals, lines: in
     line = [sys.executable, str(ROOT / "train.py"), *arguments]
     process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     end = time.monotonic() + PATIENCE
-    while logged(log) < lines and process.poll() is None and time.monotonic() < end:
+    while count_lines(log) < lines and process.poll() is None and time.monotonic() < end:
         time.sleep(0.02)
     process.send_signal(signum)
     return process.wait(PATIENCE)
 
 
-def stacked(device: str, folder: Path) -> Iterator[tuple[str, bool]]:
+def stacked_sweeps(device: str, folder: Path) -> Iterator[tuple[str, bool]]:
     """Eight runs as one stack in this process, and as two in two: CUDA must not have started before they fork."""
     product = (COMPONENT, "strategy=ste", "seed=range(8)", "engine=stacked", "hydra/launcher=stacked")
     yield "| workers | exit code | runs done | seconds |\n|---|---|---|---|", True
@@ -99,7 +99,7 @@ def stacked(device: str, folder: Path) -> Iterator[tuple[str, bool]]:
         yield row, done.returncode == 0 and good == 8
 
 
-def logged(log: Path) -> int:
+def count_lines(log: Path) -> int:
     """How many lines a log has."""
     return len(log.read_bytes().splitlines()) if log.exists() else 0
 

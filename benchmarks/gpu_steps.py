@@ -44,14 +44,14 @@ def steps(device: str, _: Path) -> Iterator[tuple[str, bool]]:
 def trainer(device: str, component: str, strategy: str, engine: str) -> Any:
     """The trainer of a run alone, or of a stack of runs with rates of their own."""
     if engine == "single":
-        choices = chosen(device, component, strategy, 0)
+        choices = choices_of(device, component, strategy, 0)
         data = load(choices.data).to(device)
         return Trainer(build_model(choices), choices.optimizer, choices.settings, data)
-    some = [chosen(device, component, strategy, seed) for seed in range(REPLICAS)]
+    some = [choices_of(device, component, strategy, seed) for seed in range(REPLICAS)]
     return StackedTrainer([build_model(own) for own in some], some, load(some[0].data).to(device))
 
 
-def chosen(device: str, component: str, strategy: str, seed: int) -> Choices:
+def choices_of(device: str, component: str, strategy: str, seed: int) -> Choices:
     """The configuration of a run that logs nothing after its first step."""
     import hydra
 

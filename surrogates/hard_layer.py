@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from surrogates.core import OPS, STRATEGIES, Op, Strategy, detached
 from surrogates.float32 import require_floating
-from surrogates.known import traced
+from surrogates.known import is_traced
 from surrogates.naming.words import require_word
 from surrogates.noise import uniforms
 from surrogates.schedules import GapClock
@@ -76,7 +76,7 @@ class HardLayer(nn.Module):
 
     def _read_temperature(self) -> Tensor | float | None:
         """The temperature for the op: the buffer, or its number where reading the buffer would wait for a device."""
-        if self.temperature is None or self.temperature.device.type == "cpu" or traced():
+        if self.temperature is None or self.temperature.device.type == "cpu" or is_traced():
             return self.temperature
         number = self._noted_temperature()
         return self.temperature if number is None else number

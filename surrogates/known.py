@@ -59,9 +59,9 @@ def dual(*tensors: Tensor) -> bool:
 
 def at_hand(tensor: Tensor) -> bool:
     """Whether its numbers can be read without breaking a graph or waiting for a GPU; a subclass may hold none."""
-    return not traced() and tensor.device.type == "cpu" and type(tensor) in (Tensor, Parameter)
+    return not is_traced() and tensor.device.type == "cpu" and type(tensor) in (Tensor, Parameter)
 
 
-def traced() -> bool:
+def is_traced() -> bool:
     """Whether a graph is being made of the running code, by a compiler or a transform of torch.func."""
     return torch.compiler.is_compiling() or transforms_active()

@@ -39,8 +39,8 @@ def uniforms_of_seeds(
     shape = tuple(like.shape) if shape is None else shape
     digests = [_digest((seed, *rest)) for seed in seeds]
     if like.device.type != "cpu":
-        starts = torch.tensor([_signed(digest) for digest in digests]).to(like.device, non_blocking=True)
-        return hashed(starts, math.prod(shape), dtype).view(-1, *shape)
+        starts = torch.tensor([_as_signed(digest) for digest in digests]).to(like.device, non_blocking=True)
+        return splitmix(starts, math.prod(shape), dtype).view(-1, *shape)
     drawn = like.new_empty((len(seeds), *shape), dtype=dtype)
     generator = torch.Generator(device="cpu")
     for digest, own in zip(digests, drawn.unbind(), strict=True):
@@ -53,26 +53,26 @@ def _digest(key: Sequence[int]) -> int:
     return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
 
 
-def hashed(starts: Tensor, count: int, dtype: torch.dtype) -> Tensor:
+def splitmix(starts: Tensor, count: int, dtype: torch.dtype) -> Tensor:
     """The first `count` numbers on (0, 1) of each SplitMix64 generator, (n, count) for states (n,), int64.
 
     float32 has 24 random bits, float64 has 53.
     """
     bits = 24 if dtype == torch.float32 else 53
     place = torch.arange(1, count + 1, device=starts.device)
-    z = place.mul_(_signed(0x9E3779B97F4A7C15)) + starts.unsqueeze(-1)
+    z = place.mul_(_as_signed(0x9E3779B97F4A7C15)) + starts.unsqueeze(-1)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        z = (z ^ _shifted(z, shift)) * _signed(factor)
-    z = z ^ _shifted(z, 31)
-    return _shifted(z, 64 - bits).to(dtype).mul_(2.0**-bits).clamp_(min=SMALLEST)
+        z = (z ^ _shift_right(z, shift)) * _as_signed(factor)
+    z = z ^ _shift_right(z, 31)
+    return _shift_right(z, 64 - bits).to(dtype).mul_(2.0**-bits).clamp_(min=SMALLEST)
 
 
-def _shifted(z: Tensor, bits: int) -> Tensor:
+def _shift_right(z: Tensor, bits: int) -> Tensor:
     """z >> bits as if z had no sign."""
     return (z >> bits) & ((1 << (64 - bits)) - 1)
 
 
-def _signed(number: int) -> int:
+def _as_signed(number: int) -> int:
     """A number of 64 bits as int64 writes it."""
     return number - (1 << 64) if number >> 63 else number
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from experiments.compare.reading.run_record import RunRecord
-from experiments.config.choices import config_hash
+from experiments.config.config_hash import config_hash
 
 ENVIRONMENT: dict[str, Any] = {
     "versions": {"python": "3.11.7", "torch": "2.14.1"},

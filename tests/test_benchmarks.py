@@ -120,7 +120,7 @@ def test_benchmark_of_train_py_prints_its_row(script: str) -> None:
     assert done.stdout.count("too few pairs") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sweep_benchmark_prints_its_row() -> None:
     done = run("sweep.py", "--pairs", "1", "--steps", "10", "--width", "32")
     assert done.returncode == 0, done.stderr

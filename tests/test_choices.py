@@ -6,7 +6,8 @@ from dataclasses import fields
 import pytest
 from omegaconf import OmegaConf
 
-from experiments.config.choices import NOT_HASHED, Choices, ConfigError, choose, config_hash
+from experiments.config.choices import Choices, ConfigError, choose
+from experiments.config.config_hash import NOT_HASHED, config_hash
 from experiments.config.settings import CONDUCT, Settings
 from experiments.data.digits import Digits
 from experiments.models.mlp import MLP

@@ -6,7 +6,8 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from experiments.config.choices import ConfigError, choose, config_hash
+from experiments.config.choices import ConfigError, choose
+from experiments.config.config_hash import config_hash
 from experiments.config.settings import Settings
 from experiments.tracking.run_folder import RunFolder
 from runs import SHORT, command, compose, train, tree

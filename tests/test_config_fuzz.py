@@ -75,7 +75,7 @@ def test_ten_thousand_command_lines(part, record_property):
     assert len(answers) >= 1_000
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_choice_of_options():
     groups = ("component", "strategy", "model", "optimizer")
     answered = 0

@@ -8,7 +8,7 @@ from emulated_device import NAME, OnDevice, emulated_device
 from kernel_count import kernels
 
 from surrogates import HardLayer
-from surrogates.noise import SMALLEST, hashed, uniforms, uniforms_of_seeds
+from surrogates.noise import SMALLEST, splitmix, uniforms, uniforms_of_seeds
 from surrogates.ops.round import Round
 from surrogates.ops.sort import Sort
 from surrogates.strategies.smooth import Smooth
@@ -32,11 +32,11 @@ def test_numbers_are_those_of_the_published_generator() -> None:
     states = [1234567, 0, -1, -(2**63), 2**63 - 1]
     for dtype, bits in ((torch.float32, 24), (torch.float64, 53)):
         expected = [[max(SMALLEST, (z >> (64 - bits)) * 2.0**-bits) for z in split_mix(s, 50)] for s in states]
-        assert hashed(torch.tensor(states), 50, dtype).tolist() == expected
+        assert splitmix(torch.tensor(states), 50, dtype).tolist() == expected
 
 
 def test_noise_of_many_seeds_takes_as_many_kernels_as_that_of_one() -> None:
-    counts = {len(kernels(lambda n=n: hashed(torch.arange(n), 10, torch.float32))) for n in (1, 2, 64)}
+    counts = {len(kernels(lambda n=n: splitmix(torch.arange(n), 10, torch.float32))) for n in (1, 2, 64)}
     assert len(counts) == 1
 
 

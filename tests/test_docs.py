@@ -142,7 +142,7 @@ def test_the_whole_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with the files of adding.md written into it."""
     copy = tmp_path_factory.mktemp("copy")
-    for name in ("surrogates", "experiments", "hydra_plugins", "conf", "benchmarks", "tests"):
+    for name in ("hardgrad", "surrogates", "experiments", "hydra_plugins", "conf", "benchmarks", "tests"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "local", "test_docs.py"))
     for name in ("train.py", "pyproject.toml"):
         shutil.copy(ROOT / name, copy / name)

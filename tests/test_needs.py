@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from experiments.config.choices import ConfigError, choose, config_hash
+from experiments.config.choices import ConfigError, choose
+from experiments.config.config_hash import config_hash
 from experiments.config.keys import options
 from experiments.sweep.arrange import _reason_against
 from experiments.training import needs

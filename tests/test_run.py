@@ -13,7 +13,8 @@ import yaml
 from omegaconf import OmegaConf
 
 import experiments
-from experiments.config.choices import choose, config_hash
+from experiments.config.choices import choose
+from experiments.config.config_hash import config_hash
 from experiments.training.build import build_model
 from experiments.training.record import Record
 from experiments.training.trainer import Trainer

@@ -106,7 +106,7 @@ def test_a_link_where_a_run_writes_is_refused_and_its_target_untouched(tmp_path,
     target, places = tmp_path / "target", RunPaths(tmp_path / "run")
     target.write_text("precious")
     (tmp_path / "elsewhere").mkdir()
-    linked = [places.lock, places.status, places.status.with_name(".status.json.tmp"), *places.named()]
+    linked = [places.lock, places.status, places.status.with_name(".status.json.tmp"), *places.places()]
     assert len(linked) == 27
     for path in (*linked, places.checkpoints, places.hydra):
         finish(tmp_path / "run", status="INTERRUPTED")

@@ -19,7 +19,7 @@ from experiments.sweep.plan import make_job
 from experiments.tracking.run_status import FAILED
 from experiments.training import session
 from experiments.training.run import Request
-from runs import command, compose, in_a_process, read, tree
+from runs import command, compose, in_a_process, read, rewrite_status, tree
 
 QUICK = ("hydra/launcher=stacked", "engine=stacked", "max_steps=12", "eval_every=3", "log_every=2", "model.width=8")
 
@@ -171,7 +171,7 @@ def test_a_dry_run_shows_the_stacks_that_were_cut_off(tmp_path):
     assert command(*own, cwd=tmp_path).code == 0
     states = sorted(tmp_path.rglob("status.json"))
     for path in states[:2]:
-        path.write_text(path.read_text().replace('"DONE"', '"RUNNING"'))
+        rewrite_status(path.parent, status="RUNNING")
     before = tree(tmp_path)
     shown = command(*own, "dry_run=true", cwd=tmp_path)
     assert "2 runs train as 1 stack of 3 (listed in manifest.json)" in " ".join(shown.out.split())
@@ -216,8 +216,13 @@ def die_at(folder, own, call):
         os._exit(77)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", [22, 31, 40, 63, 79, 95])
+@pytest.mark.parametrize(
+    "first",
+    [
+        *(pytest.param(first, marks=pytest.mark.slow) for first in (22, 63)),
+        *(pytest.param(first, marks=pytest.mark.nightly) for first in (31, 40, 79, 95)),
+    ],
+)
 def test_killed_between_any_two_files(tmp_path, first):
     """While members have their first, or their next, or their last checkpoint, and while some are DONE already."""
     own = ("-m", "seed=0,1,2", "optimizer.lr=0.1,1e30", *QUICK, "workers=1")
@@ -245,8 +250,10 @@ def test_killed_at_random_moments_a_sweep_of_stacks_ends_as_one_that_was_not(tmp
     record_property("kills survived", kills)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, marks=pytest.mark.slow), pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)],
+)
 def test_two_workers_stopped_by_hand_leave_what_goes_on(tmp_path, number):
     """As Ctrl-C does it: to all processes of the terminal. Nothing of the command is left over."""
     whole, stopped = Sweep(tmp_path / "whole", *sweep()), Sweep(tmp_path / "stopped", *sweep())

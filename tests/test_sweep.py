@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from sweep_kills import assert_kills_change_nothing
 from test_cli import ENVIRONMENT, TRAIN, failing, on_a_terminal, screen, statuses
 
-from experiments.config.choices import NOT_HASHED
+from experiments.config.config_hash import NOT_HASHED
 from experiments.sweep.compose import Composer
 from experiments.sweep.listing import is_left_out, job_overrides, plain_list
 from experiments.sweep.manifest import read_manifest
@@ -394,8 +394,10 @@ def test_a_sweep_on_a_terminal_is_one_live_line(tmp_path):
     assert between
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, marks=pytest.mark.slow), pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)],
+)
 def test_a_stopped_sweep_says_how_far_it_is_and_goes_on(tmp_path, number):
     own = ["-m", "seed=0,1,2", "max_steps=2000", "eval_every=50", "hydra.sweep.dir=runs/one"]
     running = subprocess.Popen([*TRAIN, *own], cwd=tmp_path, env=ENVIRONMENT, stdout=-1, stderr=-1, text=True)
@@ -409,13 +411,11 @@ def test_a_stopped_sweep_says_how_far_it_is_and_goes_on(tmp_path, number):
     assert command(*own, cwd=tmp_path).out.splitlines()[-1] == "3 DONE"
 
 
-@pytest.mark.parametrize(
-    "kills", [pytest.param(3, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.nightly)]
-)
-def test_killed_at_random_moments_a_sweep_ends_as_one_that_was_not(tmp_path, record_property, kills):
+@pytest.mark.nightly
+def test_killed_at_random_moments_a_sweep_ends_as_one_that_was_not(tmp_path, record_property):
     own = ("strategy=ste,smooth", "seed=0,1,2", "max_steps=400", "eval_every=20", "optimizer.lr=0.05")
-    assert_kills_change_nothing(tmp_path, own, kills)
-    record_property("kills survived", kills)
+    assert_kills_change_nothing(tmp_path, own, 10)
+    record_property("kills survived", 10)
 
 
 @pytest.mark.nightly

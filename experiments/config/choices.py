@@ -5,9 +5,7 @@ Every group is checked against the signature of what its `_target_` names; there
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -19,7 +17,7 @@ from omegaconf import DictConfig
 from torch import nn
 
 from experiments.config.resolving import resolve
-from experiments.config.settings import CONDUCT, GROUPS, Settings
+from experiments.config.settings import GROUPS, Settings
 from experiments.config.values import ConfigError as ConfigError
 from experiments.config.values import check_values, name_key, refuse_unknown
 from experiments.optimizers.optimizer import Optimizer
@@ -31,8 +29,6 @@ ROLES: dict[str, type] = {"component": Component, "strategy": Strategy, "model":
 SPECIAL = ("_target_", "_partial_")
 # Arguments that the program gives.
 SUPPLIED = {"component": {"strategy"}, "model": {"input_shape", "classes", "component"}}
-# Keys that do not change the numbers of a run, and so are not in its hash.
-NOT_HASHED = (*CONDUCT, "data.root", "data.download")
 # Keys in which runs of one stack may differ.
 STACKABLE = (
     "seed",
@@ -89,19 +85,6 @@ def refuse_removed(config: Mapping[Any, Any]) -> None:
     """Raises ConfigError for the engine that compiled the step of a stack."""
     if config.get("engine") == "compiled":
         raise ConfigError("engine=compiled was removed; use engine=stacked, which trains the same runs together")
-
-
-def config_hash(plain: dict[str, Any], without: Iterable[str] = NOT_HASHED) -> str:
-    """A digest of a resolved configuration, excluding keys that do not affect its results."""
-    kept = json.loads(json.dumps(plain))
-    for path in without:
-        *parents, key = path.split(".")
-        node = kept
-        for parent in parents:
-            node = node.get(parent, {})
-        node.pop(key, None)
-    canonical = json.dumps(kept, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
 def _check_group(group: str, node: dict[str, Any], may_import: bool) -> tuple[Any, dict[str, Any]]:

@@ -42,7 +42,7 @@ def override_key(override: str) -> str:
     return override.lstrip("+").partition("=")[0]
 
 
-def typed(overrides: ListConfig) -> list[str]:
+def typed_overrides(overrides: ListConfig) -> list[str]:
     """The overrides in `hydra.overrides.task`, where values may be references that cannot be resolved."""
     found: Any = OmegaConf.to_container(overrides, resolve=False)
     return list(map(str, found))
@@ -50,7 +50,7 @@ def typed(overrides: ListConfig) -> list[str]:
 
 def typed_keys(overrides: ListConfig) -> set[str]:
     """The keys that those set."""
-    return set(map(override_key, typed(overrides)))
+    return set(map(override_key, typed_overrides(overrides)))
 
 
 def _short(value: str) -> str:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from experiments.config.choices import NOT_HASHED
+from experiments.config.config_hash import NOT_HASHED
 from experiments.config.settings import GROUPS, Settings
 from experiments.tracking.flat_config import flatten
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from experiments.config.choices import config_hash
+from experiments.config.config_hash import config_hash
 from experiments.config.settings import GROUPS
-from experiments.tracking import checkpoint
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import check_sealed
 from experiments.tracking.strict_json import DamagedFile, read_json
@@ -43,6 +42,8 @@ def _foreign(run: RunPaths, configured: str, noted: str) -> DamagedFile:
 
 
 def _other_hashes(run: RunPaths) -> list[object]:
+    from experiments.tracking import checkpoint  # imports torch, which the comparison of whole runs does not need
+
     hashes: list[object] = []
     with suppress(OSError, ValueError, AttributeError):
         hashes.append(read_json(run.result).get("config_hash"))

@@ -11,7 +11,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.config.choices import refuse_removed
-from experiments.config.folder_names import typed, typed_keys
+from experiments.config.folder_names import typed_keys, typed_overrides
 from experiments.config.own_options import refuse_hidden_options
 from experiments.config.values import ConfigError, without_effect
 from experiments.sweep.capacity import FOLLOWING, fit_workers, launcher_name, start_cluster
@@ -53,7 +53,7 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
     if config.dry_run:
         print(preview(root, jobs, _engine(config, root, due), at_a_time))
         return []
-    record(root, jobs, typed(config.hydra.overrides.task))
+    record(root, jobs, typed_overrides(config.hydra.overrides.task))
     _open(root, jobs, due)
     returns: list[JobReturn] = []
     errors: dict[Path, Exception] = {}

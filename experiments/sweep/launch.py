@@ -11,7 +11,7 @@ from typing import Any
 from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 from omegaconf import DictConfig
 
-from experiments.config.folder_names import typed
+from experiments.config.folder_names import typed_overrides
 from experiments.stacked.run import run_group
 from experiments.sweep.arrange import Unit, arrange, describe
 from experiments.sweep.capacity import cores
@@ -66,7 +66,7 @@ def _compose_jobs(launcher: Any, root: Path, job_overrides: Sequence[Sequence[st
         with suppress(FolderError, OSError, ValueError):  # the run itself will raise it
             job = with_state(job)
         jobs.append(job)
-    record(root, jobs, typed(launcher.config.hydra.overrides.task))
+    record(root, jobs, typed_overrides(launcher.config.hydra.overrides.task))
     return jobs
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from experiments.config.choices import NOT_HASHED, STACKABLE, Choices, ConfigError, config_hash
+from experiments.config.choices import STACKABLE, Choices, ConfigError
+from experiments.config.config_hash import NOT_HASHED, config_hash
 from experiments.sweep.compose import Composer
 from experiments.tracking.flat_config import differences
 from experiments.tracking.run_earlier import refuse_other_config

@@ -25,7 +25,8 @@ def make_request(task: Any, config: DictConfig, quiet: bool) -> Request:
     hydra_part = own.pop("hydra", None) or OmegaConf.to_container(hydra_config, resolve=False, enum_to_str=True)
     files = {"config.yaml": own, "hydra.yaml": {"hydra": hydra_part}, "overrides.yaml": overrides}
     search = None if quiet or chosen else folder.parent
-    options = {group: str(hydra_config.runtime.choices[group]) for group in GROUPS}
+    choices = hydra_config.runtime.choices
+    options = {group: str(choices[group]) for group in GROUPS if group in choices}
     return Request(config, folder, search, overrides, task.typed, quiet, group_keys(task.conf), files, options=options)
 
 

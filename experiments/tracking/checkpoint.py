@@ -59,7 +59,7 @@ def load(path: Path, map_location: str | torch.device = "cpu") -> dict[str, Any]
     Raises CheckpointError if the file is missing, empty, cut short, changed, foreign, of a later version, or holds
     objects that only code could make.
     """
-    with _verified(path) as file:
+    with _open_verified(path) as file:
         try:
             state = torch.load(file, map_location=map_location, weights_only=True)
         except Exception as error:  # whatever a file made to harm leads to
@@ -124,7 +124,7 @@ def _trailer(version: int, digest: str) -> bytes:
 
 
 @contextmanager
-def _verified(path: Path) -> Iterator[BinaryIO]:
+def _open_verified(path: Path) -> Iterator[BinaryIO]:
     """The open file, verified by its last line, which `torch.load` ignores; that line is looked at first."""
     try:
         file = open(path, "rb", opener=regular)  # noqa: SIM115 (closed by the block below)
@@ -158,7 +158,7 @@ def _verify(path: Path, file: BinaryIO) -> None:
 
 def _is_whole(path: Path) -> bool:
     try:
-        with _verified(path):
+        with _open_verified(path):
             return True
     except CheckpointError:
         return False

@@ -35,7 +35,7 @@ def earlier_run(run: RunPaths) -> dict[str, Any] | None:
 
 def refuse_odd_files(run: RunPaths) -> None:
     """Raises FolderError, naming it, for a link, FIFO, folder or device where this program writes a file."""
-    for path in (run.lock, run.status, temporary(run.status), *run.named()):
+    for path in (run.lock, run.status, temporary(run.status), *run.places()):
         if kind := odd_kind(path):
             raise FolderError(f"{path} is {kind}, not a regular file, so no run can write it; {_MOVE}")
     for path in (run.checkpoints, run.hydra):

@@ -29,10 +29,10 @@ class RunPaths:
 
     def written(self) -> Iterator[Path]:
         """The files there that this program writes, except status and lock; the checkpoints come first."""
-        yield from (file for file in self.named() if file.is_file() or file.is_symlink())
+        yield from (file for file in self.places() if file.is_file() or file.is_symlink())
         yield from sorted(self.path.glob("events.out.tfevents.*"))
 
-    def named(self) -> Iterator[Path]:
+    def places(self) -> Iterator[Path]:
         """Wherever this program writes files of a fixed name, and their temporary ones, except status and lock."""
         yield from _with_temporary(self.checkpoints / name for name in (LAST, PREVIOUS, BEST))
         yield from _with_temporary([self.metrics, self.diagnostics, self.result, self.env, self.config, self.log])

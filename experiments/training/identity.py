@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from omegaconf import DictConfig
 
-from experiments.config.choices import Choices, ConfigError, choose, config_hash
+from experiments.config.choices import Choices, ConfigError, choose
+from experiments.config.config_hash import config_hash
 from experiments.training.build import drop_knobs, trial_model, used_knobs
 from surrogates import EmptyCell
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from experiments.config.choices import NOT_HASHED, Choices, choose, config_hash
+from experiments.config.choices import Choices, choose
+from experiments.config.config_hash import NOT_HASHED, config_hash
 from experiments.data import load as load_data
 from experiments.measuring.nonfinite import Diverged
 from experiments.terminal.summary import closing_table

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from experiments.config.choices import NOT_HASHED, Choices, config_hash
+from experiments.config.choices import Choices
+from experiments.config.config_hash import NOT_HASHED, config_hash
 from experiments.config.keys import hyperparameters, option_name
 from experiments.config.settings import GROUPS
 from experiments.diagnostics.diagnostics import Diagnostics

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from surrogates.diagnosis.place import Place
 from surrogates.diagnosis.remedies import Remedy
-from surrogates.naming.html import preformatted
+from surrogates.naming.html import pre
 from surrogates.own_model.calls import COMPARISONS, ELEMENTWISE, INDICES, SELECTION
 
 WIDTH = 80
@@ -96,7 +96,7 @@ class Diagnosis:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self))
+        return pre(str(self))
 
     def _within_through(self) -> bool:
         """Whether `surrogates.through` takes the calls that are named."""

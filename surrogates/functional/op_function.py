@@ -59,7 +59,7 @@ def function(module: str, name: str) -> OpFunction:
     Looks first into the file of that name, so that the others are not imported.
     """
     for stem in () if name.startswith("_") else sorted(OPS.stems, key=lambda stem: stem != name):
-        op = OPS.named(stem)
+        op = OPS.find(stem)
         constants = _functions(stem, op).get(name)
         if constants is not None:
             return OpFunction(name, op, constants)

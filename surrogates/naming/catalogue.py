@@ -46,14 +46,14 @@ class Catalogue(Generic[Member]):
         if isinstance(value, self.base):
             return value
         if isinstance(value, str):
-            return self.named(value)()
+            return self.find(value)()
         if inspect.isclass(value) and issubclass(value, self.base):
             raise TypeError(f"{value.__name__} is a class; give an object, {value.__name__}()")
         name = getattr(value, "__name__", None)
         hint = f"; write {name!r}" if name in self.stems else ""
         raise TypeError(f"expected an object of class {self.base.__name__}, or a name; got {value!r}{hint}")
 
-    def named(self, stem: str) -> type[Member]:
+    def find(self, stem: str) -> type[Member]:
         """The class in the file of this name. Raises ValueError if there is none."""
         cls = self._class_of(stem) if stem in self.stems else None
         if cls is None:

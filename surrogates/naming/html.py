@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 
-def preformatted(text: str) -> str:
+def pre(text: str) -> str:
     """The text as it is, in a font of one width."""
     return f"<pre>{escape(text)}</pre>"
 

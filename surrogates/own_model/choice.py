@@ -28,7 +28,7 @@ class StrategyByOp:
     def __post_init__(self) -> None:
         require_word("empty", self.empty, ("leave", "raise"))
         for name in self.by_op:
-            OPS.named(name)
+            OPS.find(name)
         for strategy in (self.default, *self.by_op.values()):
             if strategy is not None:
                 STRATEGIES.make(strategy)
