@@ -2,7 +2,9 @@
 
 import collections
 import hashlib
+import io
 import pathlib
+import pickle
 import random
 import re
 import shutil
@@ -198,6 +200,46 @@ def test_a_small_file_with_nothing_but_its_last_line_is_no_checkpoint(tmp_path):
         load(path)
 
 
+class MakesAFile:
+    """Unpickled as code would be, it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def whole_file(state):
+    """What `save` would write, were every state allowed."""
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    content = buffer.getvalue()
+    return content + f"\nhardgrad checkpoint format=1 sha256={hashlib.sha256(content).hexdigest()}\n".encode()
+
+
+def test_a_whole_file_that_would_run_code_is_refused_with_the_first_line_of_torch_and_runs_none(tmp_path):
+    path, made = tmp_path / "last.pt", tmp_path / "made"
+    path.write_bytes(whole_file({"step": MakesAFile(made)}))
+    with pytest.raises(CheckpointError) as refusal:
+        load(path)
+    assert not made.exists()
+    with pytest.raises(pickle.UnpicklingError) as of_torch:
+        torch.load(path, weights_only=True)
+    first = str(of_torch.value).splitlines()[0]
+    assert str(refusal.value) == f"{path} does not hold plain data alone and is not loaded: {first}"
+
+
+def test_an_error_without_a_text_is_named_by_its_type(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise RecursionError
+
+    save(tmp_path / "last.pt", own(1))
+    monkeypatch.setattr(torch, "load", fail)
+    with pytest.raises(CheckpointError, match=r"is not loaded: RecursionError$"):
+        load(tmp_path / "last.pt")
+
+
 def test_a_checkpoint_of_another_run_or_kind_is_refused_by_its_name(tmp_path):
     last, best = tmp_path / "last.pt", tmp_path / "best.pt"
     save(last, own(1, "mine"))
@@ -251,7 +293,11 @@ def test_a_run_goes_back_by_one_checkpoint_or_to_its_start(tmp_path):
 def test_tensors_are_loaded_onto_the_device_asked_for(tmp_path):
     save(tmp_path / "best.pt", {"model": {"weight": torch.ones(2)}, "config_hash": "h"})
     assert load(tmp_path / "best.pt")["model"]["weight"].device.type == "cpu"
+    assert load_own(tmp_path / "best.pt", "h")["model"]["weight"].device.type == "cpu"
     assert load_own(tmp_path / "best.pt", "h", "meta")["model"]["weight"].device.type == "meta"
+    save(tmp_path / "last.pt", {**own(1), "weight": torch.ones(2)})
+    assert load_whole(tmp_path, "h")[0]["weight"].device.type == "cpu"
+    assert load_whole(tmp_path, "h", "meta")[0]["weight"].device.type == "meta"
 
 
 def test_a_checkpoint_does_not_bring_back_a_removed_run_folder(tmp_path):

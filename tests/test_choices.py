@@ -1,5 +1,6 @@
 """A composed configuration becomes checked objects; each thing that is wrong is refused by its name."""
 
+import sys
 from dataclasses import fields
 
 import pytest
@@ -77,6 +78,27 @@ TARGETS = {
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_target_that_is_not_of_the_group_is_refused(target):
     assert refusal(strategy={"_target_": target}) == TARGETS[target]
+
+
+def test_a_module_outside_this_program_is_imported_only_where_that_is_allowed(tmp_path, monkeypatch):
+    (tmp_path / "own_of_a_test").mkdir()
+    (tmp_path / "own_of_a_test" / "digits.py").write_text("class Own:\n    def load(self): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = config(data={"_target_": "own_of_a_test.digits.Own"})
+    with pytest.raises(ConfigError) as refused:
+        choose(own, may_import=False)
+    said = "is no part of hardgrad; import own_of_a_test.digits first, if you trust it"
+    assert str(refused.value) == f"data._target_=own_of_a_test.digits.Own {said}"
+    assert "own_of_a_test" not in sys.modules
+    assert choose(config(), may_import=False).data == Digits()
+    with pytest.raises(ConfigError, match=r"data\._target_=surrogates\.nowhere\.A does not exist"):
+        choose(config(data={"_target_": "surrogates.nowhere.A"}), may_import=False)
+    try:
+        assert type(choose(own).data).__module__ == "own_of_a_test.digits"
+        assert type(choose(own, may_import=False).data).__name__ == "Own"
+    finally:
+        for name in ("own_of_a_test", "own_of_a_test.digits"):
+            sys.modules.pop(name, None)
 
 
 def test_data_are_whatever_can_load():

@@ -42,6 +42,8 @@ def test_a_key_makes_blocks_where_it_varies_within_a_strategy():
     ]
     assert names(*(record(seed=i, config={"optimizer.lr": i}) for i in range(2))) == ["floor, mlp, digits"]
     assert names(record(config={"a": 1}), record(seed=1)) == ["floor, mlp, digits", "floor, mlp, digits, a=1"]
+    after = [record(seed=i, config={"optimizer.lr": 1, "a": i}) for i in range(2)]
+    assert names(*after) == ["floor, mlp, digits, a=0", "floor, mlp, digits, a=1"]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,8 @@ def test_trials_are_ordered_as_numbers_and_before_texts_and_have_only_values_tha
     assert [trial.values for trial in variant.trials] == [{"optimizer.lr": v} for v in (1e-05, 0.5, 2, 10, "auto")]
     assert [sorted(trial.runs) for trial in variant.trials] == [[2], [1], [4], [0], [3]]
     assert len(variant.runs) == 5
+    texts = [record(seed=i, config={"optimizer.lr": value}) for i, value in enumerate(("b", "c", "a"))]
+    assert [trial.values["optimizer.lr"] for trial in sort(*texts)[0][0].variants[0].trials] == ["a", "b", "c"]
 
 
 def test_a_run_that_repeats_a_setting_and_seed_is_left_out_and_said():

@@ -89,6 +89,8 @@ def test_another_baseline_than_the_one_asked_for_is_said():
     assert said(choice(), differences=variant, baseline="ste") == []
     assert said(choice(), differences=variant, baseline="ste (carrier=identity)") == []
     assert said(choice(), differences=variant) == []
+    two = [difference("smooth", baseline="ste (carrier=identity, gain=2)")]
+    assert said(choice(), differences=two, baseline="ste") == []
 
 
 def test_differences_without_pairs_and_beside_pairs_are_said():
@@ -104,6 +106,8 @@ def test_differences_without_pairs_and_beside_pairs_are_said():
         "git.commit differs, still paired: ste, smooth with subgradient",
         "platform differs, still paired: smooth with subgradient",
     ]
+    alone = [difference("ste", circumstances=["platform differs"])]
+    assert said(choice(), differences=alone) == ["platform differs, still paired: ste with subgradient"]
 
 
 def test_a_p_that_cannot_be_reached_is_said_with_the_seeds_that_can():
@@ -112,8 +116,11 @@ def test_a_p_that_cannot_be_reached_is_said_with_the_seeds_that_can():
         f"5 seeds {test} 0.0625; 6 paired seeds can"
     ]
     assert said(choice(), differences=[difference("ste", 1.0, n=1)]) == [f"1 seed {test} 1; 6 paired seeds can"]
+    assert said(choice(), differences=[difference("ste", 0.5, n=2)]) == [f"2 seeds {test} 0.5; 6 paired seeds can"]
     assert said(choice(), differences=[difference("ste", 0.05)]) == []
     three = [difference("ste", 0.01), difference("smooth", 0.03125, n=6), difference("rewrite", 0.0625, n=5)]
     times = "5 seeds cannot reach p = 0.05: the smallest p of a permutation test is 0.0625 times 3 comparisons"
     assert said(choice(), differences=three) == [f"{times}; 7 paired seeds can"]
     assert said(choice(), differences=[difference("ste", 0.025), difference("smooth", 0.025)]) == []
+    two = [difference("ste", 0.03125, n=6)] * 2
+    assert said(choice(), differences=two) == [f"6 seeds {test} 0.0312 times 2 comparisons; 7 paired seeds can"]

@@ -12,8 +12,14 @@ from experiments.compare.statistics.bands import GAP, band, bands
 from experiments.compare.statistics.blocks import RunBlock, Trial, Variant
 from experiments.compare.statistics.budgets import Budgets, budget_scores, budgets
 from experiments.compare.statistics.comparison import baseline_of, compare
-from experiments.compare.statistics.intervals import ConfidenceInterval, mean_interval
-from experiments.compare.statistics.metric import Metric, outcomes
+from experiments.compare.statistics.intervals import (
+    ConfidenceInterval,
+    difference_interval,
+    mean_interval,
+    seeds_needed,
+)
+from experiments.compare.statistics.metric import Metric, WrongMetric, outcomes
+from experiments.compare.statistics.permutation import holm
 from experiments.compare.statistics.results import Question, VariantScore
 from experiments.compare.statistics.tuning import Seeds, choose, expected_best, split_seeds
 from run_folders import record
@@ -26,6 +32,11 @@ def test_a_metric_reads_the_best_or_the_last_checkpoint():
     assert Metric("loss/val", "last").of(run) == 1.5
     assert Metric("loss/val").of(run) is None
     assert (Metric().sign, Metric("loss/val").sign) == (1, -1)
+
+
+def test_a_metric_of_which_a_guess_is_not_known_is_refused_with_those_that_are():
+    with pytest.raises(WrongMetric, match=r"^grad_norm/total has no value for a failed run; .* accuracy/.* loss/"):
+        Metric("grad_norm/total")
 
 
 @pytest.mark.parametrize("outcome", ["diverged", "crashed"])
@@ -125,6 +136,19 @@ def test_equal_trials_are_the_fewest_that_any_variant_had():
     found = choose(block(ste=grid, smooth={rate: grid[rate] for rate in (1, 2)}), Seeds((0, 1), (2, 3)))
     assert [(one.equal_trials, one.trials) for one in found] == [(2, 3), (2, 2)]
     assert [one.expected for one in found] == pytest.approx([(0.2 + 0.4 + 0.4) / 3, 0.2])
+    found = choose(block(ste=grid, smooth={1: grid[1]}), Seeds((0, 1), (2, 3)))
+    assert [one.expected for one in found] == pytest.approx([(0.1 + 0.2 + 0.4) / 3, 0.1])
+
+
+def test_the_smallest_and_the_largest_value_tried_are_edges():
+    two = {1: same(0.9, 0, 2), 2: same(0.5, 0, 2)}
+    assert chosen(two).edges == ["optimizer.lr"]
+    assert chosen({**two, 3: same(0.95, 0, 2)}).edges == ["optimizer.lr"]
+    assert chosen({**two, 0: same(0.5, 0, 2)}).edges == []
+
+
+def test_a_better_score_counts_more_than_more_runs_to_report():
+    assert chosen({1: {0: 0.9, 2: 0.2}, 2: same(0.5, 0, 2, 3)}).trial.values == {"optimizer.lr": 1}
 
 
 def test_only_numbers_have_an_edge():
@@ -162,6 +186,8 @@ def test_a_score_within_a_budget_is_the_best_one_by_then():
     assert scored(10, 1.0, [record(outcome="unfinished", config={"max_steps": 30})], [CURVE]) == (None, None)
     assert scored(20, 1.0, [record(seconds=None)], [CURVE]) == (0.6, None)
     assert scored(20, 1.0, [record(config={"max_steps": "x"})], [CURVE]) == (0.6, None)
+    at_once = curve(accuracy__val=([0, 1], [0.1, 0.3]))
+    assert scored(0, 1.0, [record(seconds=0.0)], [at_once]) == (None, 0.1)  # no time, no step
     stacked = record(config={"max_steps": 30}, conditions={"engine": "stacked"})
     assert scored(20, 1.0, [run, stacked], [CURVE, CURVE]) == (0.6, None)
 
@@ -252,6 +278,12 @@ def test_of_losses_the_smaller_one_is_the_improvement():
     (difference,) = compare(block(subgradient={1: others}, ste={1: losses}), Question(Metric("loss/val"))).differences
     assert difference.interval.mean == pytest.approx(-0.2)
     assert difference.improvement == 1.0
+    others[0] = record("subgradient", 0, best={"loss/val": 0.4})  # of the four pairs two have a smaller loss
+    (difference,) = compare(block(subgradient={1: others}, ste={1: losses}), Question(Metric("loss/val"))).differences
+    assert difference.improvement == 0.5
+    losses[1] = record("ste", 1, best={"loss/val": 0.3})
+    (difference,) = compare(block(subgradient={1: others}, ste={1: losses}), Question(Metric("loss/val"))).differences
+    assert difference.improvement == 0.75
 
 
 def test_the_time_of_a_variant_is_the_mean_of_its_finished_runs_that_had_one_of_their_own():
@@ -263,3 +295,50 @@ def test_the_time_of_a_variant_is_the_mean_of_its_finished_runs_that_had_one_of_
         4: record(seed=4, seconds=None),
     }
     assert result(ste={1: runs}).scores[0].seconds == 3.0
+
+
+STE = {0: 0.3, 1: 0.5, 2: 0.6, 3: 0.9}
+SUBGRADIENT = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.45}
+
+
+@pytest.mark.parametrize("method", ["t", "bca"])
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_comparison_answers_the_question_that_is_asked(method, paired):
+    """The statistics are those of the two lists of accuracies; a fifth seed on one side only unpairs them."""
+    own = STE if paired else {**STE, 4: 0.7}
+    question = Question(baseline="subgradient", method=method, half_width=0.1)
+    found = compare(block(subgradient={1: SUBGRADIENT}, ste={1: own}), question)
+    a, b = list(own.values()), list(SUBGRADIENT.values())
+    assert [score.interval for score in found.scores] == [mean_interval(b, method), mean_interval(a, method)]
+    (difference,) = found.differences
+    assert difference.interval == difference_interval(a, b, paired, method)
+    assert difference.seeds_needed == seeds_needed(a, b, paired, 0.1)
+    assert (difference.unpaired_because == "") is paired
+
+
+def test_p_values_are_adjusted_over_the_comparisons_of_a_block():
+    found = result(subgradient={1: SUBGRADIENT}, ste={1: STE}, smooth={1: {0: 0.1, 1: 0.3, 2: 0.3, 3: 0.5}})
+    p = [difference.p for difference in found.differences]
+    assert p[0] != p[1]
+    assert [difference.adjusted for difference in found.differences] == holm(p) != p
+
+
+def test_a_comparison_keeps_the_seeds_that_chose_and_the_strategy_of_each_variant():
+    variant = block(ste={1: {0: 0.3, 1: 0.5}}).variants[0]
+    variant.name = "ste (a=1)"
+    given = RunBlock(("floor",), [variant], {}, {})
+    found = compare(given, Question(choosing_seeds=(1,)))
+    assert found.block is given
+    assert found.seeds == Seeds((1,), (0,), "chosen on the seeds given")
+    assert [(score.name, score.strategy) for score in found.scores] == [("ste (a=1)", "ste")]
+    assert found.scores[0].interval.mean == 0.3
+
+
+def test_a_baseline_that_is_not_there_is_said_unless_the_best_one_was_asked_for():
+    both = block(ste={1: STE}, smooth={1: SUBGRADIENT})
+
+    def said(baseline):
+        return [note for note in compare(both, Question(baseline=baseline)).notes if "to compare with" in note]
+
+    assert said("rewrite") == ["there is no rewrite here to compare with; the baseline is ste"]
+    assert said("best") == said("smooth") == []

@@ -9,7 +9,12 @@ import pytest
 pytest.importorskip("scipy")
 from scipy import stats
 
-from experiments.compare.statistics.intervals import difference_interval, mean_interval, seeds_needed
+from experiments.compare.statistics.intervals import (
+    ConfidenceInterval,
+    difference_interval,
+    mean_interval,
+    seeds_needed,
+)
 from experiments.compare.statistics.permutation import (
     holm,
     permutation_test,
@@ -170,7 +175,9 @@ def test_unpaired_p_by_enumeration():
 def test_five_seeds_cannot_reach_five_percent():
     assert smallest_p(5, 5, True) == 0.0625
     assert smallest_p(6, 6, True) == 0.03125
+    assert [smallest_p(n, n, True) for n in (0, 1, 2, 16, 17)] == [1, 1, 0.5, 2 / 65_536, 2 / 10_000]
     assert [seeds_to_reach(0.05, comparisons) for comparisons in (1, 2, 3, 7)] == [6, 7, 7, 9]
+    assert [seeds_to_reach(p, 1) for p in (1.0, 0.0625, 1e-9)] == [1, 5, 64]  # 64 stands for more than can be reached
     drawn = permutation_test(np.arange(1.0, 21), np.zeros(20), True)
     assert drawn.p == drawn.smallest == 2 / 10_000
 
@@ -180,7 +187,7 @@ def test_no_difference_is_no_evidence():
     found = difference_interval(same, same, True)
     assert (found.mean, found.low, found.high) == (0, 0, 0)
     assert permutation_test(same, same, True).p == 1
-    assert difference_interval([0.5, 0.5], [0.25, 0.25], False).half_width == 0
+    assert difference_interval([0.5, 0.5], [0.25] * 3, False) == ConfidenceInterval(0.25, 0.25, 0.25, 2)
 
 
 @pytest.mark.parametrize("method", ["t", "bca"])
@@ -199,6 +206,11 @@ def test_a_side_without_spread_is_treated_as_such(method, constant):
     assert permutation_test(varied, constant, False).p == pytest.approx(2 / math.comb(12, 6))
 
 
+def test_unpaired_seeds_are_counted_on_the_smaller_side():
+    few, many = [0.5, 0.7], [0.1, 0.2, 0.4]
+    assert (difference_interval(few, many, False).n, difference_interval(many, few, False).n) == (2, 2)
+
+
 def test_one_seed_has_no_interval():
     for paired in (True, False):
         found = difference_interval([0.5], [0.25], paired)
@@ -208,9 +220,30 @@ def test_one_seed_has_no_interval():
         assert seeds_needed([0.5], [0.25], paired, 0.01) is None
 
 
+@pytest.mark.parametrize("method", ["t", "bca"])
+def test_the_interval_of_pairs_is_that_of_their_differences_at_any_level(method):
+    a, b = SLEEP
+    found = [difference_interval(a, b, True, method, level) for level in (0.8, 0.95)]
+    assert found == [mean_interval(a - b, method, level) for level in (0.8, 0.95)]
+    assert found[0].half_width < found[1].half_width
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_an_interval_is_in_the_unit_of_its_numbers(unit):
+    x = np.array([0.1, 0.2, 0.4])
+    found, scaled = mean_interval(x), mean_interval(unit * x)
+    assert scaled.half_width == pytest.approx(unit * found.half_width)
+    assert mean_interval(unit * np.array([0.1, 0.1 + 1e-16])).half_width == 0
+
+
+def test_an_interval_is_computed_in_float64():
+    x = np.array([0.1, 0.2, 0.4], np.float32)
+    assert mean_interval(x) == mean_interval(x.astype(np.float64))
+
+
 def test_bad_samples_are_refused():
     for bad in ([], [[1.0]], [math.nan, 1.0], [math.inf]):
-        with pytest.raises(ValueError, match="an interval needs"):
+        with pytest.raises(ValueError, match=r"^an interval needs"):
             mean_interval(bad)
     with pytest.raises(ValueError, match="one length, got 2 and 3"):
         difference_interval([1, 2], [1, 2, 3], True)
@@ -227,3 +260,38 @@ def test_seeds_needed_is_the_first_that_suffices():
 
         assert half(n) <= 0.5 < half(n - 1)
     assert seeds_needed(a, b, True, 1e-9) is None
+
+
+@pytest.mark.parametrize(("paired", "sides"), [(True, (1.0, 0.0)), (False, (0.6, 0.8))])
+def test_seeds_needed_by_the_table_of_student(paired, sides):
+    """A spread of 1; two-sided 95 % points of t: 12.706, 4.303, 3.182, 2.776 for 1 to 4 degrees of freedom."""
+    a, b = (scale * np.array([-1.0, 1.0]) / math.sqrt(2) for scale in sides)
+    freedom = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776}
+    for n in (2, 3):
+        half = freedom[n - 1 if paired else 2 * n - 2] / math.sqrt(n)
+        assert seeds_needed(a, b, paired, half + 0.001, most=9) == n
+        assert seeds_needed(a, b, paired, half - 0.001, most=9) == n + 1
+        assert seeds_needed(a, b, paired, half + 0.001, most=n) == n
+        assert seeds_needed(a, b, paired, half - 0.001, most=n) is None
+
+
+def test_more_than_100_000_seeds_are_not_proposed():
+    a, b = np.array([-1.0, 1.0]) / math.sqrt(2), np.zeros(2)
+    half = stats.t.ppf(0.975, 99_999) / math.sqrt(100_000)
+    assert seeds_needed(a, b, True, half * (1 + 1e-9)) == 100_000
+    assert seeds_needed(a, b, True, half * (1 - 1e-9)) is None
+    assert seeds_needed([0.0, 1.0], [0.0], False, 1.0) is None
+
+
+def test_as_many_relabellings_as_are_enumerated_give_the_exact_p(monkeypatch):
+    monkeypatch.setattr("experiments.compare.statistics.permutation.ENUMERATED", 16)
+    monkeypatch.setattr("experiments.compare.statistics.permutation.DRAWN", 3)
+    assert permutation_test(np.arange(1.0, 5), np.zeros(4), True).p == 2 / 16
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_drawn_relabellings_are_the_same_in_every_report(paired):
+    a, b = np.random.default_rng(3).normal(size=(2, 18))
+    p = permutation_test(a, b, paired).p
+    assert 2 / 10_000 < p < 1
+    assert permutation_test(a, b, paired).p == p

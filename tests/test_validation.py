@@ -105,6 +105,24 @@ def test_the_best_so_far_survives_a_checkpoint():
     assert (other.best, other.outputs) == ([{}, {}], {})
 
 
+def test_the_best_so_far_of_one_run_survives_a_checkpoint_and_moves_to_the_device_of_its_data(noisy):
+    weights = {"weight": torch.tensor([1.0, 2.0])}
+    noisy.weights = lambda r: weights
+    validation = Validation(noisy)
+    validation(10, False)
+    state = validation.state(0)
+    noisy.data.val = Part(noisy.data.val.x.to("meta"), noisy.data.val.y)
+    other = Validation(noisy)
+    other.restore([state])
+    assert {key: value for key, value in other.best[0].items() if key != "model"} == {
+        key: value for key, value in validation.best[0].items() if key != "model"
+    }
+    assert set(other.best[0]) == set(validation.best[0])
+    assert other.best[0]["model"]["weight"].device.type == "meta"
+    assert set(other.outputs) == set(validation.outputs) != set()
+    assert {rows.device.type for rows in other.outputs.values()} == {"meta"}
+
+
 @pytest.fixture
 def noisy():
     """A run of one model with batch norm and a layer that draws noise."""
@@ -146,6 +164,18 @@ def test_a_model_is_scored_hard_as_in_training_and_recalibrated_and_nothing_in_i
         *flip_rates(outputs, outputs),
     }
     assert [last[tag] for tag in flip_rates(outputs, outputs)] == [0.0]
+
+
+def test_each_replica_of_a_stack_has_its_own_gap(noisy):
+    noisy.replicas = 2
+    rows = Validation(noisy)(10, False)
+    probe = noisy.data.val.x[:256]
+    key_noise(noisy.model, 5, -10)
+    soft = layer_outputs(noisy.model, probe, "strategy", 2)
+    expected = gaps(soft, layer_outputs(noisy.model, probe, "hard", 2))
+    for tag, gap in expected.items():
+        assert [row[tag] for row in rows] == gap.tolist()
+        assert gap[0] != gap[1]
 
 
 def test_decisions_that_flipped_since_the_last_evaluation_are_counted(noisy):
