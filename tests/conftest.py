@@ -1,5 +1,6 @@
 """What all tests of runs share."""
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,6 +9,11 @@ from typing import Any
 import pytest
 
 from runs import train
+
+
+def pytest_configure() -> None:
+    """Ctrl-C interrupts the tests' runs, even if a shell runs pytest in the background, where it is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
