@@ -30,7 +30,7 @@ class MetricsLog:
     def __init__(self, path: Path, resume_at: int | None = None, mark: Mapping[str, Any] | None = None) -> None:
         self.skipped: Counter[str] = Counter()
         self._last_step = -1 if resume_at is None else resume_at
-        kept = (0, hashlib.sha256()) if resume_at is None else _lines_to_keep(path, resume_at, mark)
+        kept = (0, hashlib.sha256()) if resume_at is None else lines_to_keep(path, resume_at, mark)
         self._size: int = kept[0]
         self._digest: Any = kept[1]
         self._file = open(path, "ab", buffering=0, opener=regular)  # noqa: SIM115 (closed by `close`)
@@ -114,8 +114,11 @@ def _record(line: bytes, where: str) -> dict[str, float]:
         raise ValueError(f"{where} is damaged ({error!r}); a line is an object with a step and numbers") from error
 
 
-def _lines_to_keep(path: Path, resume_at: int, mark: Mapping[str, Any] | None) -> tuple[int, Any]:
-    """Size and hash of the lines up to a step, as they were at that step; old checkpoints have no mark to compare."""
+def lines_to_keep(path: Path, resume_at: int, mark: Mapping[str, Any] | None) -> tuple[int, Any]:
+    """Size and hash of the lines up to a step, as they were at that step; old checkpoints have no mark to compare.
+
+    Raises LogChanged if they are missing, damaged or different.
+    """
     try:
         size = _size_up_to(path, resume_at) if mark is None else mark["bytes"]
         kept, digest = hash_start(path, size)

@@ -10,7 +10,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from experiments.tracking.regular_file import read_bytes, regular
+from experiments.tracking.atomic_file import replacing
+from experiments.tracking.regular_file import read_bytes
 from experiments.tracking.strict_json import DamagedFile
 
 DEEPEST = 20  # levels of nesting
@@ -35,9 +36,9 @@ def read_yaml(path: Path) -> Any:
 
 
 def write_yaml(path: Path, content: Any) -> None:
-    """Writes containers of OmegaConf or plain ones, interpolations as they are."""
-    with open(path, "w", encoding="utf-8", opener=regular) as file:
-        file.write(OmegaConf.to_yaml(content))
+    """Writes containers of OmegaConf or plain ones, whole or not at all, interpolations as they are."""
+    with replacing(path) as file:
+        file.write(OmegaConf.to_yaml(content).encode())
 
 
 def _check_events(path: Path, text: str) -> None:

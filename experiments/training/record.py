@@ -12,7 +12,6 @@ from experiments.diagnostics.diagnostics import Diagnostics
 from experiments.measuring.gradients import GradientRecord
 from experiments.tracking import checkpoint
 from experiments.tracking.metrics import MetricsLog, last_values, read_metrics
-from experiments.tracking.run_errors import LogChanged
 from experiments.tracking.run_folder import RunFolder
 from experiments.tracking.run_status import RUNNING
 from experiments.tracking.strict_json import write_json
@@ -24,8 +23,8 @@ Watch = Callable[[int, Mapping[str, float]], None]
 class Record:
     """The files of a claimed run folder; `step` is the last one that they hold, None for a new run.
 
-    `findings` is the mark of the diagnostics log at that step, None without diagnostics. `title` is for the progress
-    bar; `watch` receives the logged values of a step, and may raise Pruned.
+    `findings` is the log of the diagnostics, None without them. `title` is for the progress bar; `watch` receives the
+    logged values of a step, and may raise Pruned.
     """
 
     def __init__(
@@ -35,12 +34,12 @@ class Record:
         log: MetricsLog,
         diagnostics: Diagnostics,
         step: int | None,
-        findings: Mapping[str, Any] | None = None,
+        findings: MetricsLog | None = None,
         title: str = "",
         watch: Watch | None = None,
     ) -> None:
-        self.folder, self.curves, self.log, self.diagnostics = folder, curves, log, diagnostics
-        self.findings = _findings(folder, step, findings) if diagnostics.kinds else None
+        self.folder, self.curves, self.log = folder, curves, log
+        self.diagnostics, self.findings = diagnostics, findings
         self._logged_at = (time.monotonic(), step or 0)
         self.title, self.watch = title, watch
 
@@ -113,12 +112,3 @@ class Record:
 
     def _logs(self) -> list[MetricsLog]:
         return [self.log] if self.findings is None else [self.log, self.findings]
-
-
-def _findings(folder: RunFolder, step: int | None, mark: Mapping[str, Any] | None) -> MetricsLog:
-    """The log of diagnostics; there is no mark of it if the run had no diagnostics when it was interrupted."""
-    path = folder.diagnostics
-    try:
-        return MetricsLog(path, step if mark is not None or path.exists() else None, mark)
-    except LogChanged as error:
-        raise LogChanged(path, error.fault, "; diagnostics=null goes on without it") from error

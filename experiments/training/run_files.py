@@ -14,7 +14,7 @@ from experiments.config.settings import GROUPS
 from experiments.diagnostics.diagnostics import Diagnostics
 from experiments.measuring.nonfinite import Diverged
 from experiments.tracking import checkpoint
-from experiments.tracking.metrics import MetricsLog
+from experiments.tracking.metrics import MetricsLog, lines_to_keep
 from experiments.tracking.run_errors import FolderError, LogChanged, is_storage, storage_fault
 from experiments.tracking.run_folder import RunFolder, find_cut_off
 from experiments.tracking.run_status import FAILED, INTERRUPTED, is_cut_off
@@ -56,6 +56,10 @@ def open_record(
     """Writes what a run starts with, and opens its curves and log where its checkpoint, if there is one, left them."""
     plain = choices.plain
     step = None if state is None else int(state["trainer"]["step"])
+    diagnostics = Diagnostics(choices.settings)
+    if step is not None:
+        lines_to_keep(folder.metrics, step, state and state.get("log"))  # raises before the other log is touched
+    findings = _open_findings(folder, step, state) if diagnostics.kinds else None
     log = MetricsLog(folder.metrics, step, state and state.get("log"))
     folder.seal(files=False)
     write_json(folder.env, {**environ, **({"options": dict(request.options)} if request.options else {})})
@@ -67,8 +71,16 @@ def open_record(
     group = config_hash(plain, (*NOT_HASHED, "seed"))
     curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))
     title = " ".join(option_name(plain[group]) for group in ("component", "strategy"))
-    findings = state and state.get("findings")
-    return Record(folder, curves, log, Diagnostics(choices.settings), step, findings, title, request.watch)
+    return Record(folder, curves, log, diagnostics, step, findings, title, request.watch)
+
+
+def _open_findings(folder: RunFolder, step: int | None, state: Mapping[str, Any] | None) -> MetricsLog:
+    """The log of diagnostics; a run that had none when it was interrupted has no mark of it."""
+    path, mark = folder.diagnostics, state and state.get("findings")
+    try:
+        return MetricsLog(path, step if mark is not None or path.exists() else None, mark)
+    except LogChanged as error:
+        raise LogChanged(path, error.fault, "; diagnostics=null goes on without it") from error
 
 
 def end_early(folder: RunFolder, record: Record | None, error: BaseException) -> Outcome:
