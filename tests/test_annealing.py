@@ -34,6 +34,7 @@ def temperatures(trainer: Trainer, steps: int) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 def test_the_last_share_of_training_is_hard_with_the_smooth_derivative() -> None:
     layer = HardLayer(Round(), Smooth(hard_share=0.25, temperature=1.0, final_temperature=0.1))
     for progress, hard in ((0.0, False), (0.74, False), (0.75, True), (1.0, True)):
@@ -50,6 +51,7 @@ def test_the_last_share_of_training_is_hard_with_the_smooth_derivative() -> None
             Smooth(hard_share=bad)
 
 
+@pytest.mark.slow
 def test_by_epoch_the_temperature_changes_between_epochs_only() -> None:
     own = trainer("strategy.clock=epoch", "max_steps=40", "batch_size=100")
     found, length = temperatures(own, 40), own.batches.per_epoch
@@ -80,6 +82,7 @@ def test_by_gap_the_temperature_falls_until_the_gap_is_small_enough() -> None:
         Smooth(gap=0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", ["gap", "epoch"])
 def test_a_run_that_goes_on_from_its_state_has_the_same_numbers(clock: str) -> None:
     own = (f"strategy.clock={clock}", "strategy.gap=0.35", "strategy.hard_share=0.2", "max_steps=30", "log_every=1")

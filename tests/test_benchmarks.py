@@ -82,6 +82,7 @@ def test_a_row_of_the_peer_table_has_how_far_both_are_apart(scripts) -> None:
     assert {row.count("|") for row in (*peers.PEER_HEADER.splitlines(), same, failed)} == {8}
 
 
+@pytest.mark.slow
 def test_a_missing_environment_is_a_line_of_the_table(scripts, tmp_path: Path) -> None:
     peers = scripts("peers")
     (line,) = peers.measured("brevitas", tmp_path / "brevitas" / "bin" / "python", [])
@@ -134,6 +135,7 @@ def test_an_unknown_peer_is_named() -> None:
     assert "there are:" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_the_benchmark_of_a_card_says_where_there_is_none() -> None:
     done = run("gpu.py")

@@ -250,6 +250,7 @@ def test_the_temperature_divides_in_every_op() -> None:
     torch.testing.assert_close(SOFT(ReLU(), x, T=0.1), 0.1 * nn.functional.softplus(x / 0.1))
 
 
+@pytest.mark.slow
 def test_half_precision_at_a_small_temperature_does_not_overflow() -> None:
     """Case C04: half precision with a small T: no overflow, value and gradient."""
     x = torch.tensor([[70.0, 65.6]]).half()
@@ -351,6 +352,7 @@ def test_the_smooth_maximum_is_biased_upward_by_at_most_T_log_n() -> None:
     assert STE(Max(), x).item() == 2.0
 
 
+@pytest.mark.slow
 def test_no_uniform_of_ten_million_is_0_or_1_so_no_noise_is_infinite() -> None:
     """Case C12: neither a kernel's noise nor Gumbel noise."""
     for dtype in (torch.float32, torch.float16):

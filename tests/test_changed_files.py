@@ -210,6 +210,7 @@ def test_a_checkpoint_that_has_become_a_folder(cut_off, whole):
     assert (cut_off / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_from_before_logs_had_marks_is_gone_on_from(cut_off, whole):
     path = cut_off / "checkpoints" / "last.pt"
     state = checkpoint.load(path)

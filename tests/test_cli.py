@@ -180,6 +180,7 @@ def test_an_empty_cell_is_said_and_is_code_2(tmp_path):
     assert again == answer
 
 
+@pytest.mark.slow
 def test_a_sweep_with_an_empty_cell_and_a_failing_job_does_all_the_others(tmp_path, monkeypatch):
     """2 x 2: two are done, one does not exist, one fails; then the same command does what can still be done."""
     arguments = ("-m", "component=binary,floor", "strategy=smooth,rewrite", *SHORT)
@@ -216,6 +217,7 @@ def test_a_sweep_with_an_empty_cell_and_a_failing_job_does_all_the_others(tmp_pa
     assert list(statuses(root).values()).count("DONE") == 3
 
 
+@pytest.mark.slow
 def test_one_failing_job_stops_no_other_and_is_listed(tmp_path, monkeypatch):
     """G01, the part of going on."""
     failing(monkeypatch, seeds=(1,))
@@ -229,6 +231,7 @@ def test_one_failing_job_stops_no_other_and_is_listed(tmp_path, monkeypatch):
     assert [status for _, status in sorted(statuses(tmp_path).items())] == ["DONE", "FAILED", "DONE"]
 
 
+@pytest.mark.slow
 def test_a_job_with_a_wrong_value_and_one_that_diverges_stop_no_other(tmp_path):
     """G01, the part of other failures: refused before work, diverged."""
     arguments = ("-m", "component=relu", "batch_size=100000,64", "optimizer.lr=0.1,1e30", "seed=-1,0", *SHORT)
@@ -252,6 +255,7 @@ def test_runs_started_at_once_have_folders_of_their_own(tmp_path):
     assert len({path.read_bytes() for path in tmp_path.rglob("metrics.jsonl")}) == 1
 
 
+@pytest.mark.slow
 def test_odd_values_are_kept_and_what_is_printed_can_be_typed(tmp_path):
     """G04. Quoted twice they work; the folder's name and the printed command stand up to a shell."""
     odd = "a,b=c #μ 50% user@host"
@@ -311,6 +315,7 @@ def test_names_tell_jobs_apart_and_the_same_sweep_has_the_same_name():
     assert sweep_name(["seed=0,1"]) != sweep_name(["seed=0,2"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", ["true", "false"])
 def test_the_working_directory_does_not_matter(tmp_path, monkeypatch, moves):
     """G06. Outputs go to the output folder, data to one folder where the program was started, in both modes."""
@@ -340,6 +345,7 @@ def test_from_another_folder_as_a_process(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
+@pytest.mark.slow
 def test_floats_keep_their_value_and_have_short_names(tmp_path):
     """G10. 0.30000000000000004 in the configuration, 0.3 and a digest in the name; the same value twice is one run."""
     answer = command("-m", "optimizer.lr=range(0.1,0.35,0.1)", *SHORT, cwd=tmp_path)
@@ -369,6 +375,7 @@ def test_no_dimension_of_a_sweep_is_lost(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_flag_of_a_sweep_may_stand_anywhere(tmp_path):
     for place in range(3):
         arguments = ["seed=0,1", "strategy=ste", *SHORT]
@@ -388,6 +395,7 @@ def test_jobs_that_would_share_a_folder_do_not(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_sweep_with_a_wrong_option_starts_no_job(tmp_path):
     for arguments in (["strategy=ste,stee"], ["component=hard_max,floor", "component.k=2,3"], ["sed=0,1"]):
         answer = command("-m", *arguments, *SHORT, cwd=tmp_path)
@@ -463,6 +471,7 @@ def test_a_diverged_run_is_visible_in_tensorboard(tmp_path):
     assert board.rows()[0]["sessions"][0]["status"] == "STATUS_FAILURE"
 
 
+@pytest.mark.slow
 def test_seeds_of_one_configuration_share_a_row(tmp_path):
     assert command("-m", "strategy=ste,smooth", "seed=0,1", *SHORT, cwd=tmp_path).code == 0
     rows = Board(tmp_path / "runs").rows()

@@ -159,6 +159,7 @@ def many(root, count):
     return root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 40])
 def test_the_terminal_shows_80_columns_for_any_number_of_strategies(tmp_path, count):
     text = plain_text.render(make([many(tmp_path, count)]))
@@ -255,6 +256,7 @@ def test_the_readme_table_of_what_was_not_tuned_or_not_equally(tmp_path):
     assert "(1 diverged)" in readme.render(make([tmp_path], tuned=()))
 
 
+@pytest.mark.slow
 def test_many_strategies_are_rows_of_the_heat_map(tmp_path):
     figure = heat_map(make([many(tmp_path, 40)]))
     axes = figure.axes[0]
@@ -279,6 +281,7 @@ def test_the_better_is_the_brighter_and_its_number_dark(tmp_path, tag, brightest
     ]
 
 
+@pytest.mark.slow
 def test_a_panel_of_the_page_is_cut_out_of_the_figure(tmp_path):
     (section,) = make([many(tmp_path / "runs", 2)]).sections
     drawn, expected = draw(section, Question(), tmp_path / "0"), panels(section, Question())

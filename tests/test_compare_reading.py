@@ -172,6 +172,7 @@ def test_a_number_of_steps_that_no_run_has_is_damage(tmp_path, number):
     assert sum("is damaged and left out" in problem for problem in curves.problems) == 3
 
 
+@pytest.mark.slow
 def test_the_frame_has_every_digit(tmp_path):
     """H10, the part of the comparison: values come from metrics.jsonl and result.json, not from event files."""
     pytest.importorskip("pandas")

@@ -39,6 +39,7 @@ def test_sweeps_are_numbered_by_the_start_of_their_first_run(root):
     ]
 
 
+@pytest.mark.slow
 def test_the_report_says_which_runs_came_from_which_command(root, tmp_path):
     said = plain_text.render(make([root])).splitlines()
     assert said[:5] == [

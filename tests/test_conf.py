@@ -139,6 +139,7 @@ def test_a_preset_that_asks_has_a_module_of_its_name(stem):
     assert callable(importlib.import_module(f"experiments.oracles.questions.{stem}").answer)
 
 
+@pytest.mark.slow
 def test_every_option_can_be_chosen():
     for group, stem in OPTIONS:
         assert choose(compose(f"{group}={stem}")).plain[group]["_target_"].split(".")[-2] == stem

@@ -201,6 +201,7 @@ def test_a_run_folder_that_cannot_be_made(tmp_path, where):
     assert tree(tmp_path) == {"file": b"mine"}
 
 
+@pytest.mark.slow
 def test_a_refused_run_leaves_the_users_own_empty_folder(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "above").mkdir()
@@ -210,6 +211,7 @@ def test_a_refused_run_leaves_the_users_own_empty_folder(tmp_path):
     assert list((tmp_path / "above").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_folder_with_files_or_a_run_is_refused_by_name_and_left_as_it_was(tmp_path):
     """The folder holds somebody's files, a finished run, a run of another configuration, a live run."""
     foreign, done = tmp_path / "foreign", tmp_path / "done"
@@ -308,6 +310,7 @@ def test_a_misspelt_key_is_no_new_one(tmp_path, plus):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_sweep_over_strategies_takes_the_shared_knobs(tmp_path):
     """G08, the part of the sweep that Hydra alone refuses."""
     arguments = ("strategy=subgradient,ste,smooth,rewrite", "strategy.temperature=0.5")

@@ -53,6 +53,7 @@ def check(arguments):
     assert (one and one.config_hash) == (again and again.config_hash)
 
 
+@pytest.mark.slow
 @given(command_lines())
 @settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_a_few_command_lines(arguments):

@@ -98,6 +98,7 @@ def test_every_option_is_tested():
     assert len(OFFLINE) + len(NEED_FILES) - 1 == len(CONF) >= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", OFFLINE, ids=lambda option: type(option).__name__)
 def test_laws(option):
     cuda = torch.cuda.get_rng_state_all()
@@ -212,6 +213,7 @@ def test_to_another_precision_and_back():
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_debian
 def test_debian_folder_works_as_it_is():
     before = snapshot(DEBIAN)

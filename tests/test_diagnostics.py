@@ -179,6 +179,7 @@ def test_agreement_of_known_numbers():
     assert agreement(torch.zeros(4), f, 0) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["rewrite", "smooth"])
 def test_a_run_is_the_same_with_and_without(tmp_path, strategy):
     own = (*TINY, f"strategy={strategy}", "model.batch_norm=true", "eval_every=3", "log_every=1")

@@ -85,6 +85,7 @@ def test_a_folder_removed_in_mid_run(tmp_path, monkeypatch):
     assert command(*OWN, cwd=tmp_path).code == 0
 
 
+@pytest.mark.slow
 def test_a_failing_disk_in_a_sweep_fails_its_jobs_and_leaves_the_finished_ones(tmp_path, whole):
     arguments = ("-m", *OWN[:-1], "seed=0,1")
     with pytest.MonkeyPatch.context() as patch:

@@ -22,6 +22,7 @@ def test_an_op_decides_if_its_value_moves_in_jumps_only(op):
     assert decides(op, *x) == torch.equal(op.hard(*x), op.hard(*moved))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("component", "layers"), [("floor", ["blocks.0.component.floor", "blocks.1.component.floor"]), ("hard_max", [])]
 )
@@ -34,6 +35,7 @@ def test_a_result_names_them(shared, component, layers):
     assert result["deciding_layers"] == layers
 
 
+@pytest.mark.slow
 def test_a_stack_records_what_each_run_alone_would(tmp_path):
     own = ("component=quantized_weight", "max_steps=2", "model.width=8", "eval_every=2", "seed=0,1")
     found = []

@@ -63,6 +63,7 @@ def seen(monkeypatch, folder, *overrides):
     return outcome.status, starts[:2], batches.hexdigest()  # the first call is the calibration's
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_all_strategies_start_from_the_same_weights_and_see_the_same_batches(tmp_path, monkeypatch, component):
     model = "model=cnn" if component == "hard_max_pool" else "model=mlp"
@@ -153,6 +154,7 @@ def test_a_run_does_not_depend_on_a_global_generator(tmp_path, shared):
     assert (folder / "metrics.jsonl").read_bytes() == (shared(*own) / "metrics.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 def test_seeds_beyond_32_bits_are_seeds_of_their_own(tmp_path):
     seeds = [0, 1, 2**32, 2**32 + 1, 2**63 - 1]
     metrics = {seed: train(tmp_path / str(seed), f"seed={seed}", "strategy=rewrite", *SHORT).result for seed in seeds}
@@ -168,6 +170,7 @@ def test_streams_of_a_seed_are_apart():
     assert Batches(500, 500, 0)[0].tolist() != Batches(500, 500, 1)[0].tolist()
 
 
+@pytest.mark.slow
 def test_jobs_of_one_process_do_not_shift_each_other(tmp_path):
     """The basic launcher runs all jobs in one process: a job's numbers are those it has alone."""
     arguments = ("strategy=rewrite,smooth,ste", *SHORT)

@@ -474,6 +474,7 @@ def test_a_parameter_is_not_written_through() -> None:
     assert parameter.grad.tolist() == [5.0, 5.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_eager_and_compiled_form_agree(dtype: torch.dtype) -> None:
     """Case B02.

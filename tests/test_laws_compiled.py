@@ -151,11 +151,11 @@ def one_a_kind() -> list[Cell]:
 
 
 @pytest.mark.parametrize("elementwise", [True, False])
-@pytest.mark.parametrize("readings", [FIRST_ORDER, pytest.param([Together.gradient], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("readings", [EVERYTHING[:1], pytest.param(EVERYTHING[1:], marks=pytest.mark.slow)])
 def test_a_cell_of_every_kind_of_op_and_of_every_strategy_compiled_is_eager(
     elementwise: bool, readings: list[Reading]
 ) -> None:
-    """Value, gradient by backward, and per-sample gradient, all cells in one graph; in the slow part the second."""
+    """All cells in one graph: value and gradient by backward; in the slow part gradients a sample and the second."""
     chosen = [cell for cell in one_a_kind() if cell.op.elementwise is elementwise]
     assert compiled_are_eager(chosen, readings) >= 5
 
@@ -213,6 +213,7 @@ def test_there_are_twelve_named_cells() -> None:
     assert len(set(dozen())) == 12
 
 
+@pytest.mark.slow
 def test_annealing_recompiles_nothing() -> None:
     """Case B13, of three kinds of op, whose values the temperature moves."""
     annealed = [Cell(op, SCHEDULE) for op in (Round(), ArgMax(), ReLU())]

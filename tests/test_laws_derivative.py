@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -182,6 +183,7 @@ def zero_for_none(gradient: Tensor | None, like: Tensor) -> Tensor:
     return torch.zeros_like(like) if gradient is None else gradient
 
 
+@pytest.mark.slow
 @law(exact)
 def test_functional_hessians_agree_with_double_backward(part: Part) -> None:
     op = part.op

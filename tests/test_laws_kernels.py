@@ -39,6 +39,7 @@ def test_there_are_six_kernels() -> None:
     assert len(SMOOTH_TAILS) >= 2
 
 
+@pytest.mark.slow
 @every_kernel
 def test_the_density_has_area_one_and_is_symmetric(kernel: Kernel) -> None:
     u, weight = quadrature()

@@ -23,6 +23,7 @@ def test_every_data_set_has_a_shape_here():
         assert tuple(choose(compose(f"data={data}")).data.input_shape) == shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("data", sorted(SHAPES))
 def test_logits_for_every_component_on_every_shape(model, data):

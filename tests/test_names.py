@@ -70,6 +70,7 @@ def test_a_layer_takes_names_and_objects():
     assert (given.op.bits, given.strategy.temperature) == (3, 0.5)
 
 
+@pytest.mark.slow
 def test_a_class_is_found_without_importing_the_others():
     code = "import sys, surrogates; surrogates.ops.Round; print('surrogates.ops.sort' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

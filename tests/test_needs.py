@@ -28,6 +28,7 @@ def eight_gigabytes(monkeypatch):
     monkeypatch.setattr(needs, "memory", lambda device: 8 * GIB)
 
 
+@pytest.mark.slow
 def test_the_estimated_parameters_are_the_models():
     """Exact for an mlp; for a cnn the readout, whose size depends on the pooling, is not counted."""
     compared = 0
@@ -74,6 +75,7 @@ def test_what_cannot_fit_is_refused_with_the_estimate_the_memory_and_the_keys(ei
     assert "and there are 8.59 GB; choose smaller values" in str(refused.value)
 
 
+@pytest.mark.slow
 def test_such_a_command_ends_with_code_2_and_no_folder(tmp_path):
     for key, value in (("model.depth", 3_000_000), ("data.size", 10**12), ("component.steps", 10**10)):
         answer = command("data=fake", "component=spike", f"{key}={value}", cwd=tmp_path)

@@ -22,6 +22,7 @@ def limits(soft, hard, wanted):
     os._exit(most)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("soft", "hard", "wanted", "most"),
     [(256, 256, 100, 64), (128, 512, 100, 100), (80, 80, 100, 5), (64, 64, 100, 1), (256, 256, 20, 20)],

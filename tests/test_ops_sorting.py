@@ -322,6 +322,7 @@ def test_every_way_to_an_order_statistic_shares_alike() -> None:
             assert (got >= -1e-6).all(), cell  # rounding
 
 
+@pytest.mark.slow
 def test_compiled_ties_are_those_of_eager() -> None:
     """Case D01."""
     x, weight = torch.tensor([2.0, 2.0, 1.0]), torch.tensor([1.0, 1.0, 3.0])

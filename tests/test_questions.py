@@ -17,6 +17,7 @@ def test_presets_and_modules_are_the_same():
     assert all("? " in preset.question and preset.expected for preset in found)
 
 
+@pytest.mark.slow
 def test_one_command_asks_and_the_answer_stands_beside_the_expectation(tmp_path):
     said = command("experiment=ties", cwd=tmp_path)
     assert said.code == 0, said.err
@@ -29,6 +30,7 @@ def test_one_command_asks_and_the_answer_stands_beside_the_expectation(tmp_path)
     assert (folder / "figure.png").stat().st_size < 200_000
 
 
+@pytest.mark.slow
 def test_a_question_that_there_is_none_of_and_a_dry_run(tmp_path):
     wrong = command("experiment=ties", "question=nothing", cwd=tmp_path)
     assert wrong.code == 2
@@ -38,6 +40,7 @@ def test_a_question_that_there_is_none_of_and_a_dry_run(tmp_path):
     assert not list(tmp_path.rglob("answer.json"))
 
 
+@pytest.mark.slow
 def test_what_a_question_does_not_read_is_checked_and_said_to_have_no_effect(tmp_path):
     own = ("max_steps=5", "strategy=smooth", "hydra.run.dir=here", "dry_run=true")
     said = command("experiment=ties", *own, cwd=tmp_path)

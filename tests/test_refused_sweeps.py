@@ -20,6 +20,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", REFUSED)
 def test_a_sweep_is_refused_in_words(tmp_path, fault):
     more = [] if fault.startswith("hydra.sweeper acts") else ["hydra.sweep.dir=runs/one"]

@@ -106,6 +106,7 @@ def test_a_line_without_end_is_cut(tmp_path):
 ALIASES = "a: &a [x, x]\nb: [*a, *a]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [

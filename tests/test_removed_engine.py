@@ -36,6 +36,7 @@ def test_its_runs_load_and_are_scored(shared, tmp_path, capsys):
     assert "hard accuracy" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_its_runs_are_compared(shared, tmp_path):
     pytest.importorskip("scipy")
     from experiments.compare.command import main as compare
@@ -49,6 +50,7 @@ def test_its_runs_are_compared(shared, tmp_path):
     assert compare([str(tmp_path / "runs"), "--out", str(tmp_path / "report")]) == 0
 
 
+@pytest.mark.slow
 def test_its_stacks_resume_as_stacks(tmp_path):
     assert command(*STACKED, "engine=stacked", cwd=tmp_path).code == 0
     manifest = read(tmp_path / "here" / NAME)

@@ -79,10 +79,10 @@ def stopping(monkeypatch, step, *signals):
     ("kind", "number", "step"),
     [
         ("noise", signal.SIGTERM, 13),
-        ("annealing", signal.SIGINT, 12),
-        ("learned", signal.SIGTERM, 1),
-        ("scaled", signal.SIGINT, 23),
-        ("noise", signal.SIGINT, 24),
+        pytest.param("annealing", signal.SIGINT, 12, marks=pytest.mark.slow),
+        pytest.param("learned", signal.SIGTERM, 1, marks=pytest.mark.slow),
+        pytest.param("scaled", signal.SIGINT, 23, marks=pytest.mark.slow),
+        pytest.param("noise", signal.SIGINT, 24, marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_stops_after_the_step_and_the_same_command_goes_on(tmp_path, monkeypatch, whole, kind, number, step):
@@ -103,6 +103,7 @@ def test_a_signal_stops_after_the_step_and_the_same_command_goes_on(tmp_path, mo
     assert_as_whole(folder, whole(kind))
 
 
+@pytest.mark.slow
 def test_a_second_signal_does_not_wait(tmp_path, monkeypatch, whole):
     """It breaks off inside a step, at whatever place; the run goes on from the checkpoint before."""
     own = (*KINDS["noise"], *LONG, f"hydra.run.dir={tmp_path}/a/run")
@@ -243,6 +244,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, monkeypatch
     assert_as_whole(folder, whole("noise"))
 
 
+@pytest.mark.slow
 def test_resume_never_starts_anew_and_leaves_the_cut_off_run(tmp_path, monkeypatch):
     own = (*KINDS["noise"], *LONG)
     with monkeypatch.context() as patch:
@@ -260,6 +262,7 @@ def test_resume_never_starts_anew_and_leaves_the_cut_off_run(tmp_path, monkeypat
     assert tree(folder) == before
 
 
+@pytest.mark.slow
 def test_another_configuration_does_not_continue_the_run(tmp_path, monkeypatch):
     own = (*KINDS["noise"], *LONG)
     with monkeypatch.context() as patch:
@@ -269,6 +272,7 @@ def test_another_configuration_does_not_continue_the_run(tmp_path, monkeypatch):
     assert "continuing" in command(*own, cwd=tmp_path).out
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_stopped_goes_on_with_what_is_missing(tmp_path, monkeypatch):
     arguments = ("-m", "strategy=ste,smooth", "seed=0,1", "max_steps=6", "model.width=8", "eval_every=2")
     counted = itertools.count()

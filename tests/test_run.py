@@ -239,6 +239,7 @@ def test_subgradient_reaches_what_it_can_and_names_what_it_cannot(tmp_path, comp
         assert ([record[tag] for record in records] == [1.0] * 5) is (component in FLAT)
 
 
+@pytest.mark.slow
 def test_what_never_trains_is_in_the_closing_words(tmp_path):
     own = ("component=hard_gate", "strategy=subgradient", *SHORT)
     answer = command(*own, cwd=tmp_path)
@@ -267,6 +268,7 @@ def test_a_learned_clip_has_no_way_but_through_the_quantizer(tmp_path):
     assert {f"blocks.{i}.component.clip" for i in (0, 1)} <= set(train(tmp_path, *own).result["zero_gradient"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("component", "strategy"), list(pairs()))
 def test_everything_trains_under_the_other_strategies(tmp_path, component, strategy):
     own = (f"component={component}", f"strategy={strategy}", *model_of(component), "max_steps=5", "log_every=1")

@@ -20,6 +20,7 @@ def sweeps(folder):
     return {tuple(one["overrides"]): one["runs"] for one in read(folder / "runs/one" / NAME)["sweeps"]}
 
 
+@pytest.mark.slow
 def test_the_manifest_lists_the_runs_of_each_command(tmp_path):
     """A run of two commands is listed with both; a repeated command once. Other sweeps' runs are named in a sentence.
 
@@ -42,6 +43,7 @@ def test_the_manifest_lists_the_runs_of_each_command(tmp_path):
     assert len(read(file)["jobs"]) == 3
 
 
+@pytest.mark.slow
 def test_a_job_in_use_by_another_command_is_no_failure(tmp_path, monkeypatch):
     """It is listed as such, exit code 3, and the others are made; the same command makes it once it is free."""
     monkeypatch.setattr(plan, "PATIENCE", 0.0)

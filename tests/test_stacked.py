@@ -126,6 +126,7 @@ def test_parity_of_what_has_a_state(tmp_path, mechanism):
     assert_parity(tmp_path, members, *SMALL, *steps, *common)
 
 
+@pytest.mark.slow
 def test_a_member_has_all_that_a_run_has(tmp_path, capsys):
     common = ("max_steps=12", "eval_every=6", "log_every=2", "model.width=8")
     endings = group(tmp_path, MEMBERS, *common)
@@ -191,6 +192,7 @@ def assert_equal_runs(endings, others):
         assert_same_run(own.folder, other.folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", STATEFUL)
 def test_stopped_and_resumed_a_group_is_the_uninterrupted_one(tmp_path, monkeypatch, kind):
     own = (*LONG, *STATEFUL[kind])
@@ -204,6 +206,7 @@ def test_stopped_and_resumed_a_group_is_the_uninterrupted_one(tmp_path, monkeypa
     assert_equal_runs(group(tmp_path / "cut", MEMBERS, *own), whole)
 
 
+@pytest.mark.slow
 def test_killed_between_two_members_checkpoints_all_go_back_to_the_one_before(tmp_path, monkeypatch):
     own = (*LONG, *STATEFUL["noise"])
     whole = group(tmp_path / "whole", MEMBERS, *own)

@@ -74,6 +74,7 @@ def test_the_jobs_return_what_they_would_alone(tmp_path):
         assert job.hydra_cfg.hydra.runtime.output_dir.endswith(job.hydra_cfg.hydra.sweep.subdir)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_stacked_runs_alone_with_the_reason(tmp_path):
     answer = command("-m", "seed=0,1", "precision=float32,bfloat16", *QUICK, *TOGETHER, cwd=tmp_path)
     assert answer.code == 0
@@ -81,6 +82,7 @@ def test_what_cannot_be_stacked_runs_alone_with_the_reason(tmp_path):
     assert sorted(r["engine"] for r in by_name(tmp_path).values()) == ["single", "single", "stacked", "stacked"]
 
 
+@pytest.mark.slow
 def test_empty_cells_and_failures_are_reported_as_ever(tmp_path):
     own = ("component=binary", "strategy=ste,rewrite", "seed=0,1", "optimizer.lr=0.1,1e30", *QUICK, *TOGETHER)
     answer = command("-m", *own, "model.batch_norm=false", cwd=tmp_path)
@@ -96,12 +98,14 @@ def test_on_error_stop_leaves_later_groups_alone(tmp_path):
     assert statuses == ["FAILED"] * 2
 
 
+@pytest.mark.slow
 def test_dry_run_names_the_engine(tmp_path):
     answer = command("-m", "seed=0,1", *QUICK, *TOGETHER, "dry_run=true", cwd=tmp_path)
     assert "2 runs train as 1 stack of 2 (engine=stacked)" in answer.out
     assert not list(tmp_path.rglob("status.json"))
 
 
+@pytest.mark.slow
 def test_a_sweeper_of_others_has_its_jobs_in_the_manifest(tmp_path):
     """What trains together and what runs alone, each job once, as our own sweeper puts it down, which goes on there."""
     own = ("-m", "seed=0,1", "precision=float32,bfloat16", *QUICK, *TOGETHER, "hydra.sweep.dir=here")
@@ -180,6 +184,7 @@ def test_workers_share_the_units():
     assert os.getpid() not in {pid for _, pid in found}
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_reported_and_the_other_does_the_rest(tmp_path):
     def unit(number):
         if number == 0:
@@ -202,6 +207,7 @@ def interrupt_twice(begun):
         time.sleep(0.3)
 
 
+@pytest.mark.slow
 def test_a_second_signal_does_not_wait_for_the_step_of_a_worker(tmp_path):
     def unit(number):
         with stop_signals():
@@ -234,6 +240,7 @@ def test_a_signal_while_workers_start_leaves_none_behind(monkeypatch):
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.slow
 def test_the_jobs_of_a_worker_that_dies_are_reported_and_the_same_command_ends_them(tmp_path, monkeypatch):
     own = ("-m", "strategy=ste,smooth", "seed=0,1", *QUICK, "engine=stacked", "workers=2")
     advance = StackedTrainer.advance
@@ -257,6 +264,7 @@ def _is_smooth(trainer):
     return any(layer.temperature is not None for layer in trainer.probe.layers.values())
 
 
+@pytest.mark.slow
 def test_a_stopped_sweep_goes_on(tmp_path, monkeypatch):
     own = ("-m", "seed=0,1,2", *QUICK, *TOGETHER)
     advance = StackedTrainer.advance

@@ -41,6 +41,7 @@ def places(seeds, stacks, *overrides, workers=1, failed=()):
     return dict(zip(numbers, (unit.engine for unit in units), strict=True))
 
 
+@pytest.mark.slow
 def test_jobs_stay_in_the_stack_they_were_in():
     stacks = []
     first, second = (0, 1, 2, 3, 4), (5, 6, 7, 8)

@@ -33,6 +33,7 @@ def whole(tmp_path_factory):
     return train(tmp_path_factory.mktemp("whole") / "run", *OWN).folder
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_back_between_two_sessions(tmp_path, monkeypatch, whole):
     """TensorBoard reads event files by the second in their name; a step would show twice, or not at all."""
     folder = tmp_path / "a" / "run"
@@ -59,6 +60,7 @@ def test_event_files_are_named_in_the_order_of_their_making(tmp_path):
     assert len({name.split(".")[3] for name in names}) == 4
 
 
+@pytest.mark.slow
 def test_a_folder_renamed_in_mid_run_goes_on_under_its_new_name(tmp_path, monkeypatch, whole):
     (tmp_path / "a").mkdir()
     advance = Trainer.advance

@@ -204,6 +204,7 @@ def test_the_page_on_sweeps_is_true(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_the_manifest_lists_all_jobs_before_the_first_one_runs(tmp_path, monkeypatch):
     failing(monkeypatch, seeds=(0,))
     seen = []
@@ -223,6 +224,7 @@ def test_the_manifest_lists_all_jobs_before_the_first_one_runs(tmp_path, monkeyp
     assert groups["ste"] != groups["smooth"]
 
 
+@pytest.mark.slow
 def test_a_dry_run_shows_everything_and_touches_nothing(tmp_path, monkeypatch):
     own = ("-m", "component=binary,floor", "strategy=smooth,rewrite", *SHORT)
     empty = command(*own, "dry_run=true", cwd=tmp_path)
@@ -261,6 +263,7 @@ def test_a_dry_run_of_a_single_run(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.slow
 def test_a_switch_stops_at_the_first_failure(tmp_path, monkeypatch):
     """G01, the part of failing fast: what was not started is listed, and made without the switch."""
     own = ("-m", "seed=0,1,2,3", *SHORT)
@@ -284,6 +287,7 @@ def test_a_switch_stops_at_the_first_failure(tmp_path, monkeypatch):
     assert command(*own, "retry=failed", cwd=tmp_path).out.splitlines()[-1] == "4 DONE"
 
 
+@pytest.mark.slow
 def test_a_changed_configuration_is_refused_before_anything_runs(tmp_path):
     """The folder of another configuration, here of a changed preset: no job starts, and the key is named."""
     conf = preset(tmp_path, "max_steps: 2\nhydra: {mode: MULTIRUN, sweeper: {params: {seed: '0,1'}}}\n")
@@ -311,6 +315,7 @@ def test_jobs_that_are_one_run_run_once(tmp_path):
     assert [entry["same_as"] for entry in read_manifest(root_of(tmp_path))] == [None, *[folder] * 5]
 
 
+@pytest.mark.slow
 def test_numbered_folders_stay_those_of_their_jobs(tmp_path, monkeypatch):
     """Hydra counts the jobs it is given; a job that is done anew keeps its number's folder."""
     own = ("-m", "seed=5,6,7", "hydra.sweep.dir=runs/n", "hydra.sweep.subdir=${hydra.job.num}", *SHORT)
@@ -324,6 +329,7 @@ def test_numbered_folders_stay_those_of_their_jobs(tmp_path, monkeypatch):
     assert seeds == {"0": 5, "1": 6, "2": 7}
 
 
+@pytest.mark.slow
 def test_a_sweeper_of_others_sees_failures_and_objectives(tmp_path, monkeypatch):
     """Hydra's own basic sweeper: the first failure is raised once all jobs were made."""
     failing(monkeypatch, seeds=(1,))
@@ -343,6 +349,7 @@ def test_a_sweeper_of_others_lists_no_jobs(tmp_path, launcher):
     assert statuses(tmp_path) == {}
 
 
+@pytest.mark.slow
 def test_an_old_failure_is_listed_again_and_not_run_again(tmp_path, monkeypatch):
     own = ("-m", "seed=0,1", *SHORT)
     with monkeypatch.context() as patch:

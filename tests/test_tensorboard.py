@@ -183,6 +183,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_readable_and_its_resumption_one_curve(tmp_path):
     """H05. All of it: after SIGKILL every logged step is there, in order; the resumed run has each step once."""
     folder = tmp_path / "a run μ"
@@ -262,6 +263,7 @@ def test_an_empty_or_handmade_tag_is_refused(tmp_path):
     writer.close(None)
 
 
+@pytest.mark.slow
 def test_two_hundred_runs_are_two_hundred_files(tmp_path):
     """H08. All of it: one event file a run, all closed, no folder but the runs' own."""
     before = len(os.listdir("/proc/self/fd"))

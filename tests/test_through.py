@@ -272,6 +272,7 @@ def test_values_and_indices_come_together() -> None:
             assert torch.equal(got.indices, right.indices)
 
 
+@pytest.mark.slow
 def test_second_derivatives_are_those_of_the_surrogate() -> None:
     def f(x: Tensor) -> Tensor:
         return (x.round() * x.relu()).sum()

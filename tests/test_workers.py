@@ -41,11 +41,13 @@ def told_worker(folder):
         os._exit(7)
 
 
+@pytest.mark.slow
 def test_a_process_whose_command_died_ends_once_its_job_is_saved(tmp_path):
     assert in_a_process(worker, tmp_path) == CODE == 143
     assert (tmp_path / "saved").exists()
 
 
+@pytest.mark.slow
 def test_a_process_that_is_told_to_stop_starts_no_further_job(tmp_path):
     assert in_a_process(told_worker, tmp_path) == 7
 
