@@ -17,8 +17,8 @@ class Ceil(Floor):
     Shape (...), elementwise; step, low and high in units of x, as for floor. The value is the smallest multiple, as the
     dtype holds it, that is not below x. Jumps at the multiples of step inside the bounds, where the derivative is 0 by
     definition.
-    proxy: x. smooth: E[ceil(x + T e)], floor's mirrored since e is symmetric; with bounds it exists for every kernel,
-    else the kernel needs a mean.
+    proxy: floor's. smooth: E[ceil(x + T e)], floor's mirrored since e is symmetric; with bounds it exists for every
+    kernel, else the kernel needs a mean.
     rewrite: clamp(x + step/2, low, high): the op is gone and the mean error with it, relaxed; form `dither`:
     clamp(x + step U(0, 1), low, high), the same mean a step away from the bounds.
     Raises ValueError for a step that is not positive, bounds that are not ordered multiples of it, or one bound alone.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from surrogates.core import Op, flat, rewriting
+from surrogates.core import Op, flat, passing_between, rewriting
 from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
 from surrogates.staircases.expectation import unbounded_slope, unbounded_stairs
@@ -22,7 +22,8 @@ class Floor(Op):
     Shape (...), elementwise; step, low and high in units of x, low and high multiples of step, or both infinite (no
     bounds). The value is the largest multiple, as the dtype holds it, that is not above x: floor twice is floor once.
     Jumps at the multiples of step inside the bounds, where the derivative is 0 by definition.
-    proxy: x. smooth: E[floor(x + T e)]; with bounds it exists for every kernel, else the kernel needs a mean.
+    proxy: x, with bounds of derivative 0 outside [low, high], as for quantize.
+    smooth: E[floor(x + T e)]; with bounds it exists for every kernel, else the kernel needs a mean.
     rewrite: clamp(x - step/2, low, high): the op is gone and the mean error with it, relaxed;
     form `dither`: clamp(x - step U(0, 1), low, high), the same mean a step away from the bounds.
     Raises ValueError for a step that is not positive, bounds that are not ordered multiples of it, or one bound alone.
@@ -87,7 +88,7 @@ class Floor(Op):
         return flat(x)
 
     def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
-        return x
+        return passing_between(x, self.low, self.high) if self.bounded else x
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         if self.bounded:
