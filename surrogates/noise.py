@@ -20,11 +20,10 @@ EULER = 0.57721566490153286
 
 
 def uniforms(like: Tensor, key: tuple[Any, ...], shape: tuple[int, ...] | None = None) -> Tensor:
-    """Uniform numbers on (0, 1) with the device of `like` and its dtype (at least float32); no global generator is
-    used.
+    """Uniform numbers on (0, 1) with the device of `like` and its dtype, at least float32.
 
-    The shape is that of `like` by default. The seed, first in the key, may be a 0-d int64 tensor. Under vmap each
-    example draws what its seed draws outside vmap.
+    No global generator is used. The shape is by default that of `like`. The seed, first in the key, may be a 0-d int64
+    tensor. Under vmap each example draws what its seed draws outside vmap.
     """
     if isinstance(key[0], Tensor):
         drawn: Tensor = _Keyed.apply(like, key[0], key[1:], shape)

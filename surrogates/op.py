@@ -22,8 +22,7 @@ Method = TypeVar("Method", bound=Callable[..., Tensor])
 
 
 def rewriting(kind: str, noisy: bool = False) -> Callable[[Method], Method]:
-    """Declares a rewrite's kind (exact, exact almost everywhere, relaxed, changes the objective) and whether it is
-    noisy.
+    """Declares a rewrite's kind: exact, exact almost everywhere, relaxed or changes the objective; and if it is noisy.
     """
 
     def declare(method: Method) -> Method:
@@ -65,9 +64,7 @@ class Op(Member):
 
     @property
     def grid(self) -> float | None:
-        """The distance between neighbouring values, in units of x, if the values lie on an evenly spaced grid; else
-        None.
-        """
+        """The distance between neighbouring values, in units of x; None if they are not evenly spaced."""
         return None
 
     @property

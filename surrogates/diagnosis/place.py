@@ -19,7 +19,7 @@ SKIPPED = (*torch.__path__, LIBRARY, "<frozen ", "<string>")
 class Place:
     """A line of a file, its function, and the innermost module of the model that ran there.
 
-    `file` is None if the whole way from the model's call to the operation lies in torch and this library, as in an
+    `file` is None if only torch and this library lie between the model's call and the operation, as in an
     `nn.Sequential` of torch's modules. `module` is None outside the model's modules, as in the loss.
     """
 

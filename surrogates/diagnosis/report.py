@@ -93,7 +93,7 @@ class Diagnosis:
             lines += ["", f"{index}. {finding}"]
         if any(finding.remedies for finding in self.findings):
             lines += ["", "As a function: strategy()(op(), x).", "As a module: surrogates.HardLayer(op(), strategy())."]
-            lines += ["In the model as it is: with surrogates.through(strategy()): ..."] * self._within_through()
+            lines += ["In the unchanged model: with surrogates.through(strategy()): ..."] * self._within_through()
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

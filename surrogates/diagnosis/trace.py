@@ -103,7 +103,7 @@ class Trace(TorchFunctionMode):
         return known
 
     def owner(self, node: Node) -> Operation:
-        """The call that made a node of the graph; of a node made out of sight only the name is known."""
+        """The call that made a node of the graph; only the name is known of a node that this mode did not see."""
         return self.owners.get(node) or Operation(node.name(), Place(), [], recording=True)
 
     def _record(self, call: Operation, returned: list[Tensor]) -> None:

@@ -61,8 +61,7 @@ class VectorQuantize(Op):
 
 
 def rotate(z: Tensor, at: Tensor, code: Tensor) -> Tensor:
-    """(|code| / |at|) R z, R the rotation from the direction of `at` to that of `code`; z itself where R does not
-    exist.
+    """(|code| / |at|) R z, R the rotation from the direction of `at` to that of `code`; z if R does not exist.
 
     R = I - 2 r r' + 2 c a', a and c the directions, r the direction of a + c.
     """

@@ -16,11 +16,10 @@ from surrogates.torch_private import without_forward_mode
 
 
 class Converted(nn.Module):
-    """Computes what `original` computes, with its ops under a strategy; in mode `hard`, and so in evaluation, runs
-    `original`.
+    """Computes what `original` computes, with its ops under a strategy.
 
-    Parameters, buffers, hooks and attributes are the original's own. The state dict has the same names; the temperature
-    is not saved. Integer inputs go to the original.
+    In mode `hard`, and so in evaluation, it runs `original`. Parameters, buffers, hooks and attributes are the
+    original's own. The state dict has the same names; the temperature is not saved. Integer inputs go to the original.
     """
 
     original: nn.Module

@@ -77,7 +77,7 @@ class Through(TorchFunctionMode):
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if torch.compiler.is_compiling():
-            raise RuntimeError("through cannot be compiled; call the model as it is, or use surrogates.convert")
+            raise RuntimeError("through cannot be compiled; call the uncompiled model, or use surrogates.convert")
         kwargs = kwargs or {}
         known = (
             function in CALLS

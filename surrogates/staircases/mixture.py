@@ -1,7 +1,7 @@
-"""E[table(x + T e)] for a table on an evenly spaced grid: the entries weighted by their probabilities, in bounded
-memory.
+"""E[table(x + T e)] for a table on an evenly spaced grid: the entries weighted by their probabilities.
 
-Autograd would keep several tensors an entry. The Function below keeps its inputs and works in pieces.
+Autograd would keep several tensors an entry. The Function below keeps its inputs and works in pieces, in bounded
+memory.
 """
 
 from __future__ import annotations

@@ -19,9 +19,11 @@ class Smooth(Tempered):
     Elementwise ops: the exact expectation E[hard(x + T e)] under `kernel`. Ops over a dim and the forms named by `form`
     take no kernel.
 
-    `clock` chooses when the schedule advances: at every `step`; between epochs only (`epoch`); or, under `gap`, at
-    every step whose soft value is further than `gap` from the hard one (mean |soft - hard| over a batch, in units of
-    the op's output), so that T falls no further than needed.
+    `clock` chooses when the schedule advances:
+    - `step`: at every step;
+    - `epoch`: between epochs only;
+    - `gap`: at every step whose soft value is further than `gap` from the hard one, so that T falls no further than
+      needed. The distance is mean |soft - hard| over a batch, in units of the op's output.
     During the last `hard_share` of training the value is the hard one, with the smooth reading's derivative at the
     temperature reached. The schedule ends where that share begins.
     Raises ValueError if the share is outside [0, 1) or the gap is not positive.

@@ -55,9 +55,7 @@ class StraightThrough(Tempered):
         return graft(value, in_float32(lambda *x: with_slopes(value.to(x[0].dtype), slopes, T, *x), *x))
 
     def _kernel_of_slopes(self, op: Op) -> Kernel | None:
-        """The kernel of a smooth carrier whose slopes the op declares, so that its value need not be computed; else
-        None.
-        """
+        """The kernel whose slopes the op declares, so that a smooth carrier's value need not be computed; else None."""
         if self.form is not None or not op.declares("slopes"):
             return None
         if self.carrier == "smooth":
