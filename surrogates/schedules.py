@@ -76,7 +76,7 @@ class Cosine(Schedule):
 class Sigmoid(Schedule):
     """T = end + (start - end) (1 - tanh(5 (p - 0.5)) / tanh(2.5)) / 2.
 
-    The logistic curve of steepness 10 that PARQ anneals by (Jin et al. 2025, arXiv 2503.15748), from 1 to 0.
+    PARQ's annealing curve (Jin et al. 2025, arXiv 2503.15748): a logistic curve of steepness 10.
     """
 
     def interpolate(self, progress: float) -> float:

@@ -87,8 +87,8 @@ class Diagnosis:
         lines = [*_wrap(self._headline(), indent=0), ""]
         for state, words in STATES.items():
             if names := self.named(state):
-                shown = ", ".join(names) if state != "finite" or len(names) < 4 else f"{len(names)} parameters"
-                lines += textwrap.wrap(f"{words:<22}{shown}", WIDTH, subsequent_indent=" " * 22)
+                which = ", ".join(names) if state != "finite" or len(names) < 4 else f"{len(names)} parameters"
+                lines += textwrap.wrap(f"{words:<22}{which}", WIDTH, subsequent_indent=" " * 22)
         for index, finding in enumerate(self.findings, 1):
             lines += ["", f"{index}. {finding}"]
         if any(finding.remedies for finding in self.findings):

@@ -28,7 +28,7 @@ class Kernel:
         raise NotImplementedError
 
     def density(self, u: Tensor) -> Tensor:
-        """F'(u), the surrogate derivative."""
+        """F'(u), the density of e and the surrogate derivative."""
         raise NotImplementedError
 
     def cdf_and_density(self, u: Tensor) -> tuple[Tensor, Tensor]:

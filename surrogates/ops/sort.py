@@ -63,7 +63,7 @@ class Sort(Op):
         return self._ascending(x, lambda rows: relaxed(rows, KERNELS["cauchy"], T))
 
     def smooth_network_logistic(self, x: Tensor, kernel: None, T: Tensor | float) -> Tensor:
-        """A sorting network with the logistic kernel, not monotone."""
+        """A sorting network's soft swaps with the logistic kernel, not monotone."""
         return self._ascending(x, lambda rows: relaxed(rows, KERNELS["logistic"], T))
 
     @rewriting("exact")

@@ -52,7 +52,7 @@ def mark(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: Any, 
     """
     arguments = _by_name(call, args, kwargs)
     if call.inplace:
-        raise NotReplaced("in place")
+        raise NotReplaced("in-place comparisons are not supported")
     result = function(*args, **kwargs)
     sources = tuple(tensors((*args, *kwargs.values())))
     replacer.mark(result, call.name, where, sources, lambda t: call.meaning(t, **arguments), result.dtype != torch.bool)
@@ -60,7 +60,7 @@ def mark(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: Any, 
 
 
 def _mark_positions(replacer: Replacer, call: Call, arguments: dict[str, Any], positions: Tensor, where: str) -> None:
-    """Marks the indices that come with values along a dim."""
+    """Marks the indices that a call returns with its values."""
     read = {"max": reading.argmax, "min": reading.argmin}.get(call.name, reading.positions)
     replacer.mark(positions, call.name, where, (arguments["input"],), lambda t: read(t, **arguments), True)
 

@@ -45,7 +45,7 @@ class Mark:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether a derivative by any of the sources is being recorded."""
+        """Whether a derivative by one of the sources is recorded."""
         return any(map(is_recorded, self.sources))
 
 

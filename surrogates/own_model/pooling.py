@@ -54,7 +54,7 @@ def _pool(
     return_indices: bool,
 ) -> Tensor:
     if return_indices:
-        raise NotReplaced("return_indices=True")
+        raise NotReplaced("return_indices=True is not supported")
     windows = input
     sizes = (_each(size, dims) for size in (kernel_size, stride, padding, dilation))
     for dim, (k, s, p, d) in zip(range(-dims, 0), zip(*sizes, strict=True), strict=True):

@@ -1,4 +1,4 @@
-"""A torch call on the results of comparisons and indices, and the numbers behind them."""
+"""A torch call on results of comparisons and indices, and the numbers that they stand for."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Use:
         return mark.numbers.value
 
     def number(self, argument: Any, like: Tensor) -> Tensor:
-        """The argument lifted, in the precision of `like`."""
+        """The lifted argument, in the precision of `like`."""
         return torch.as_tensor(self.lift(argument), dtype=like.dtype, device=like.device)
 
     def linear(self, numbers: Tensor, form: Callable[[Tensor], Tensor]) -> Tensor:

@@ -1,4 +1,4 @@
-"""The check that an op is an evenly spaced staircase."""
+"""The check that the values of an op lie on an evenly spaced grid."""
 
 from surrogates.core import EmptyCell, Op
 

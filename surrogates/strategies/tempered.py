@@ -54,7 +54,7 @@ def require_mean(op: Op, kernel: str) -> None:
 
 
 def smooth_knobs(op: Op, form: str | None = None) -> frozenset[str]:
-    """The knobs that a smooth reading of this op uses."""
+    """Those of the fields `temperature` and `kernel` that a smooth reading of this op uses."""
     return frozenset({"temperature", "kernel"} if op.takes_kernel(form) else {"temperature"})
 
 
