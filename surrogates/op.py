@@ -22,7 +22,10 @@ Method = TypeVar("Method", bound=Callable[..., Tensor])
 
 
 def rewriting(kind: str, noisy: bool = False) -> Callable[[Method], Method]:
-    """Declares a rewrite's kind: exact, exact almost everywhere, relaxed or changes the objective; and if it is noisy."""
+    """Declares a rewrite's kind and whether it needs noise.
+
+    `kind` is `exact`, `exact almost everywhere`, `relaxed` or `changes the objective`.
+    """
 
     def declare(method: Method) -> Method:
         method.kind, method.noisy = kind, noisy  # type: ignore[attr-defined]

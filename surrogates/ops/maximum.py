@@ -20,7 +20,7 @@ class Maximum(Op):
     smooth: E[max(a + T e, b)] = b + T R((a - b) / T) = max(a, b) + T R(-|a - b| / T), R the kernel's ramp. The logistic
     kernel gives the logsumexp.
     rewrite: a + relu(b - a), exact up to the rounding of the larger magnitude; a tie goes to a.
-    Form `abs`: (a + b + |a - b|) / 2, as exact; a tie is shared.
+    Form `abs`: (a + b + |a - b|) / 2, exact likewise; a tie is shared.
     """
 
     needs_mean: ClassVar[bool] = True

@@ -21,7 +21,7 @@ class Minimum(Op):
     smooth: E[min(a + T e, b)] = min(a, b) - T R(-|a - b| / T), R the kernel's ramp, as e is symmetric. The logistic
     kernel gives the logsumexp.
     rewrite: a - relu(a - b), exact up to the rounding of the larger magnitude; a tie goes to a.
-    Form `abs`: (a + b - |a - b|) / 2, as exact; a tie is shared.
+    Form `abs`: (a + b - |a - b|) / 2, exact likewise; a tie is shared.
     """
 
     needs_mean: ClassVar[bool] = True

@@ -20,10 +20,9 @@ class Where(Op):
     Jump where c = 0. The derivative by c is 0 there by definition, and 0 everywhere else. a and b have the derivative
     of the branch that is taken; c = 0 takes a.
     smooth: F(c / T) a + (1 - F(c / T)) b = E[where(c + T e, a, b)], every kernel; c has a derivative too. Where an
-    input is infinite the value is the hard one, and the derivative by c and by the branch that is not taken is 0.
-    proxy: the smooth reading under the uniform kernel. c has the derivative (a - b) / (2 T) where |c| < T, heaviside's
-    straight-through window. There the
-    derivative is split between a and b by c's place in the window.
+    input is infinite the value is the hard one; there c and the branch that is not taken have the derivative 0.
+    proxy: the smooth reading under the uniform kernel. Where |c| < T, heaviside's straight-through window, c has the
+    derivative (a - b) / (2 T), and the derivative is split between a and b by c's place in the window.
     """
 
     keeps_shape: ClassVar[bool] = False

@@ -23,8 +23,8 @@ class Perturbed(Averaged):
     e)]. The only reading used is `hard`; hard(x) is a control variate.
     e has the law of `kernel` for elementwise ops, centred Gumbel for ops over a dim (Berthet et al. 2020, arXiv
     2002.08676).
-    Kernels of compact support do not apply: the uniform density is flat, so its score is 0 at every jump, and the
-    triangular score has infinite variance.
+    Kernels of compact support do not apply: the uniform law's score is 0, and the triangular law's has infinite
+    variance.
     """
 
     kernel: KernelName | None = "logistic"

@@ -83,8 +83,8 @@ class StraightThrough(Tempered):
             raise EmptyCell(f"carrier '{self.carrier}' has no forms; form={self.form} needs carrier 'own' or 'smooth'")
         elif not op.keeps_shape:
             raise EmptyCell(
-                f"carrier '{self.carrier}' needs an op of one input and of its shape; "
-                f"{type(op).__name__} is not, use carrier 'own' or 'smooth'"
+                f"carrier '{self.carrier}' needs an op whose output has the shape of its one input, "
+                f"not {type(op).__name__}; use carrier 'own' or 'smooth'"
             )
 
     def uses(self, op: Op) -> frozenset[str]:

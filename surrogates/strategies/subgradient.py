@@ -13,7 +13,7 @@ class Subgradient(Strategy):
     """The hard value with the derivative that holds almost everywhere.
 
     `rule` chooses the derivative at kinks (`minimum_norm`, `left`, `right`) and ties (`minimum_norm`, which shares it,
-    and `first`). `rules` of an op lists those that apply to it. At a jump the derivative is 0.
+    and `first`). An op's `rules` are those that apply to it. At a jump the derivative is 0.
     """
 
     rule: Literal["minimum_norm", "left", "right", "first"] = "minimum_norm"
