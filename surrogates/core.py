@@ -25,9 +25,10 @@ KernelName = Literal["logistic", "normal", "uniform", "triangular", "cauchy", "f
 
 @dataclass(frozen=True)
 class Strategy(Member):
-    """Which readings of an op give the value and the derivative; a callable of plain numbers and names.
+    """Which readings of an op give the value and the derivative.
 
-    Every strategy has the fields `temperature` and `kernel`; a strategy that does not use one has None.
+    The fields are plain numbers and names. Every strategy has `temperature` and `kernel`; a strategy that does not use
+    one has None.
     A subclass's own checks come after those of this class.
     Raises ValueError if float32 cannot hold a number.
     """

@@ -17,7 +17,7 @@ MOST = 2**31 - 1  # the largest count: of sizes, samples, steps
 
 
 def require_float32(**constants: float) -> None:
-    """Raises ValueError if a constant is NaN, or finite, not 0 and outside float32's normal range; names the first."""
+    """Raises ValueError for the first constant that is NaN, or finite, not 0 and outside float32's normal range."""
     for name, value in constants.items():
         if math.isnan(value):
             raise ValueError(f"{name} must be a number, got {value}")
@@ -28,7 +28,7 @@ def require_float32(**constants: float) -> None:
 
 
 def require_count(least: int = 1, most: int = MOST, **counts: int) -> None:
-    """Raises ValueError if a count is no whole number between `least` and `most`; names the first."""
+    """Raises ValueError for the first count that is no whole number between `least` and `most`."""
     for name, value in counts.items():
         if type(value) is not int or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value}")
@@ -37,7 +37,7 @@ def require_count(least: int = 1, most: int = MOST, **counts: int) -> None:
 
 
 def require_power_of_two(**constants: float) -> None:
-    """Raises ValueError if a constant is no power of two between 2^-20 and 2^20; names the first."""
+    """Raises ValueError for the first constant that is no power of two between 2^-20 and 2^20."""
     for name, value in constants.items():
         if not (2.0**-20 <= value <= 2.0**20 and math.frexp(value)[0] == 0.5):
             raise ValueError(f"{name} must be a power of two between 2^-20 and 2^20, got {value}")

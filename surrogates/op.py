@@ -47,9 +47,7 @@ class Op(Member):
     elementwise: ClassVar[bool] = True  # an output depends on the inputs at its place, not on a row
     keeps_shape: ClassVar[bool] = True  # one input, and the output has its shape
     needs_mean: ClassVar[bool] = False  # smooth exists only for kernels with a mean
-    subtracts_noise: ClassVar[bool] = (
-        False  # over a dim: the noise of the smooth reading is subtracted, x - T g, g Gumbel
-    )
+    subtracts_noise: ClassVar[bool] = False  # over a dim: the smooth reading is that of x - T g, g Gumbel
     tempered_proxy: ClassVar[bool] = False  # the proxy depends on T
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm",)  # the choices at kinks and ties
     functions: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # torch's names with constants; default: the file's name

@@ -11,8 +11,8 @@ from surrogates.ops.top_k_mask import TopKMask
 class KWinners(Component):
     """x top_k_mask(x): keeps a layer's k largest activations and sets the others to 0.
 
-    Makhzani & Frey 2013, arXiv 1312.5663. (batch, width, ...) to the same; on signals and images the k largest channels
-    at each place.
+    (batch, width, ...) to the same; on signals and images the k largest channels at each place (Makhzani & Frey 2013,
+    arXiv 1312.5663).
     The derivative by x has two parts: one through the value, for the winners only, and one through the mask, by the
     strategy.
     `smooth` takes time O(n k log n) in float64 at each place, n the width. Its form `soft_sort` is faster: O(n k).
