@@ -1,4 +1,4 @@
-"""The public API under one name: `import hardgrad as hg`. What is named here is imported when it is first used."""
+"""The public API under one name: `import hardgrad as hg`. A name is imported at its first use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        """The library's names, and `load`, which gives a finished run's model."""
+        """The names of `surrogates`, and `load`, which returns a finished run's model."""
         if name == "load":
             return import_module("experiments").load
         if name == "__all__":
