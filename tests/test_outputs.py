@@ -57,8 +57,8 @@ def test_a_file_where_a_folder_is_asked_for_is_refused(place, name, capsys):
     (place / "to" / "file").write_text("mine")
     kept = tree(place)
     if name == "compare --readme":
-        assert say(name, "to", capsys) == (2, "error: to exists and is left as it is; name a new file")
-        assert say(name, "to/file", capsys) == (2, "error: to/file exists and is left as it is; name a new file")
+        assert say(name, "to", capsys) == (2, "error: to exists and is not overwritten; name a new file")
+        assert say(name, "to/file", capsys) == (2, "error: to/file exists and is not overwritten; name a new file")
     else:
         said = "error: to/file cannot be written (it is not a folder); choose another place"
         assert say(name, "to/file", capsys) == (2, said)
