@@ -161,5 +161,5 @@ def test_a_question_is_not_asked_where_its_answer_cannot_be_written(place):
 def test_without_a_place_for_temporary_files_the_dashboard_asks_for_one(place, monkeypatch, capsys):
     monkeypatch.setattr("tempfile.mkdtemp", lambda *_, **__: os.open("/nowhere/there", os.O_RDONLY))
     assert dashboard.main(["runs"]) == 2
-    said = "error: no temporary folder can be made (No such file or directory); choose one with --logdir\n"
+    said = "error: no temporary folder can be made (No such file or directory); choose a folder with --logdir\n"
     assert capsys.readouterr().err == said
