@@ -77,7 +77,7 @@ def refuse_unless_resumable(run: RunPaths, earlier: Mapping[str, Any], resume: b
 
 def remove_run(run: RunPaths, earlier: Mapping[str, Any]) -> None:
     """Removes the files of a run and no others; until all are removed, the run counts as interrupted."""
-    write_status(run.status, {**earlier, "status": INTERRUPTED, "error": "was being overwritten"}, {})
+    write_status(run.status, {**earlier, "status": INTERRUPTED, "error": "interrupted during overwrite=true"}, {})
     for file in run.written():
         file.unlink()
     for folder in (run.checkpoints, run.hydra):
