@@ -271,7 +271,7 @@ def test_damaged_file(small, name, damage, found):
 def test_absent_file(small):
     (small / "train-labels-idx1-ubyte.gz").unlink()
     with pytest.raises(
-        DataError, match=f"needs the files .*; found .*in {small}: t10k-images.*data.download=true.*data.root"
+        DataError, match=f"it needs the files .*; found .*in {small}: t10k-images.*data.download=true.*data.root"
     ):
         Mnist(root=str(small)).load()
 

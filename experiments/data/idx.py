@@ -64,7 +64,7 @@ def _find(name: str, raw: Path, root: Path) -> dict[str, Path]:
     found = {folder: sorted(path.name for path in folder.glob("*-ubyte*")) for folder in (raw, root)}
     seen = "; ".join(f"in {folder}: {', '.join(names) or 'none of them'}" for folder, names in found.items())
     raise DataError(
-        f"data set {name} needs the files {', '.join(FILES)}; found {seen}. "
+        f"data set {name}: it needs the files {', '.join(FILES)}; found {seen}. "
         f"Set data.download=true, or put all four, with suffix .gz, into {root}, or set data.root to their folder."
     )
 
