@@ -109,7 +109,7 @@ WORDS = {
         *[([f"{key}=0"], f"{key} must be at least 1, got 0") for key in ("max_steps", "batch_size", "threads")],
         *[([f"{key}=0"], f"{key} must be at least 1, got 0") for key in ("log_every", "eval_every", "overfit_batches")],
         (["threads=100000000000"], "threads must be at most 1024"),
-        (["data=fake", "data.size=3"], "error: data set fake: data.size=3 should be at least 4"),
+        (["data=fake", "data.size=3"], "error: data set fake: data.size=3 must be at least 4"),
         (["batch_size=1", "model.batch_norm=true"], "batch_size=1 is too small for model.batch_norm=true"),
     ],
     "a value that is missing or does not resolve": [

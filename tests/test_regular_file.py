@@ -145,7 +145,7 @@ def test_yaml_comes_back_as_it_was_written(tmp_path):
     ("text", "words"),
     [
         ("[" * 500_000, "nested too deeply"),
-        ('{"seed": 1, "seed": 2}', "a key is given twice"),
+        ('{"seed": 1, "seed": 2}', "it gives a key twice"),
         ("1" * 10_000, "is not valid JSON"),
         ("{", "is not valid JSON"),
         ('{"a": "' + "x" * 2**20 + '"}', "more than the 1,048,576"),
