@@ -12,6 +12,7 @@ from experiments.compare.reading.learning_curves import read_curves
 from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.report import row, varied_keys
 from experiments.compare.statistics.metric import Metric
+from experiments.terminal.extras import needing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,8 @@ def load(*runs: str | Path) -> pd.DataFrame:
     guess, and its `outcome` says so: no run is dropped. Unfinished runs have one row without a metric.
     `frame.attrs["notes"]` lists what was left out. Raises NoRuns if there is no run.
     """
-    import pandas as pd
+    with needing("compare"):
+        import pandas as pd
 
     found = collect(runs)
     columns = list(varied_keys(found.runs))
@@ -51,7 +53,8 @@ def curves(*runs: str | Path) -> pd.DataFrame:
     """One row a run, logged step and tag: `run`, `component`, `strategy`, `seed`, every key that varies, `step`, `tag`,
     `value`, float64 with NaN and infinities as they are. `frame.attrs["notes"]` lists what was wrong with files.
     """
-    import pandas as pd
+    with needing("compare"):
+        import pandas as pd
 
     found = collect(runs)
     columns, notes, parts = list(varied_keys(found.runs)), list(found.notes), []
