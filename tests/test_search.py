@@ -67,7 +67,7 @@ def test_a_search_without_its_extra_names_it(monkeypatch, capsys):
 
 
 def test_own_options_that_a_search_cannot_use(tmp_path):
-    with pytest.raises(ConfigError, match="Additional config directory '.*absent' not found"):
+    with pytest.raises(ConfigError, match=r"Additional config directory '.*absent' not found"):
         search._search_path(tmp_path / "absent")
     (tmp_path / "strategy").mkdir()
     (tmp_path / "strategy" / "ste.yaml").touch()

@@ -34,8 +34,8 @@ from experiments.training.run import Outcome
 from experiments.training.user_errors import USER_ERRORS
 from surrogates.diagnosis.callable_module import make_callable
 
-# Hydra would close the handlers of the calling program's logging to set up its own.
-KEEP_LOGGING = ("hydra/job_logging=none", "hydra/hydra_logging=none")
+# Otherwise Hydra closes the handlers of the calling program's logging, and sets up its own.
+KEEP_LOGGING = "hydra.job_logging.root=null"
 
 
 def train(
@@ -120,7 +120,7 @@ def _conduct(name: str, arguments: Sequence[str], quiet: bool) -> _PythonTask:
     task = _PythonTask(CONF, [f"experiments.{name}", *arguments], uuid.uuid4().hex)
     try:
         with _hydra_as_before(), contextlib.redirect_stdout(io.StringIO()) if quiet else contextlib.nullcontext():
-            execute(task, [*arguments, *KEEP_LOGGING])
+            execute(task, [*arguments, KEEP_LOGGING])
     except USER_ERRORS:
         raise
     except Exception as error:

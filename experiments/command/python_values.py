@@ -28,7 +28,7 @@ def sweep_overrides(keys: Mapping[str, Any]) -> list[str]:
 def refuse_flags(overrides: Sequence[Any]) -> None:
     """Raises ConfigError for a positional argument that is no override."""
     for override in overrides:
-        if not isinstance(override, str) or override.startswith("-") or "=" not in override.lstrip("~"):
+        if not isinstance(override, str) or override.startswith("-") or not ("=" in override or override[:1] == "~"):
             raise ConfigError(f"{override!r} is no override; write 'KEY=VALUE', or KEY=VALUE as a keyword argument")
 
 
