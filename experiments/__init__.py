@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -35,8 +36,13 @@ else:
         return getattr(import_module(_ON_DEMAND[name]), name)
 
 
-def load(run: str | Path, which: Literal["best", "last"] = "best", device: str = "cpu") -> nn.Module:
+def load(
+    run: str | os.PathLike[str],
+    which: Literal["best", "last"] = "best",
+    device: str = "cpu",
+    model: nn.Module | None = None,
+) -> nn.Module:
     """The trained hard model of a run folder; see `experiments.training.loading.load`."""
     from experiments.training.loading import load
 
-    return load(run, which, device)
+    return load(Path(run), which, device, model)

@@ -31,7 +31,8 @@ names: list[str] = hg.options("strategy")
 print(run.accuracy, runs, names, hg.load(run.folder), hg.compare("sweep", baseline="ste"))
 print(hg.__version__, y.detach().tolist(), layer, hg.convert(nn.Sequential(nn.ReLU()), "ste"))
 """
-WRONG = "import hardgrad as hg\n\nhg.strategies.Smooth(temprature=1.0)\nhg.strategies.Smoth()\nhg.HardLayer(1, 'ste')\nhg.train(folder=3)\n"
+WRONG = "import hardgrad as hg\n\nhg.strategies.Smooth(temprature=1.0)\nhg.strategies.Smoth()\nhg.HardLayer(1, 'ste')\n"
+WRONG += "hg.train(folder=3)\n"
 
 
 def build(kind: str, folder: Path) -> Path:

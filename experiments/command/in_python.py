@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from experiments.command.cli import execute
 from experiments.command.errors import readable
+from experiments.command.given_objects import GivenObjects
 from experiments.command.python_values import refuse_flags, run_overrides, sweep_overrides
 from experiments.command.run_results import Run, RunFailed, SweepRuns
 from experiments.command.task import Task
@@ -51,18 +52,26 @@ def train(
     `**{"optimizer.lr": 0.1}` or `optimizer={"lr": 0.1}`. `folder` is the run folder, `config_dir` a folder of your own
     options; `quiet` prints nothing. Ctrl-C saves the run and raises KeyboardInterrupt; the same call resumes it.
 
+    `model` may be an nn.Module, `data` three pairs of tensors or Datasets of torch: `train(model=net, data=(train, val,
+    test))`. A copy of the model is trained, from the weights that it has: its hard layers get the strategy, so that it
+    needs no component, and the seed draws the batches and the noise only. The run folder keeps digests of the objects:
+    whoever resumes or loads the run gives them again.
+
     Raises ConfigError, with the text that the command prints, for a wrong key or value and for a pair that is not
     applicable. Raises FolderError, DataError or CheckpointError for a folder, data or a checkpoint that cannot be used.
     Raises RunFailed if the run began and has no result, for instance because it diverged.
     """
     refuse_flags(overrides)
+    given = GivenObjects.of(overrides, keys)
     place = {} if folder is None else {"hydra.run.dir": os.fspath(folder)}
-    task = _conduct("train", [*_options(config_dir), *overrides, *run_overrides({**keys, **place})], quiet)
+    typed = run_overrides({**given.keys, **given.override_keys(), **place})
+    with given.offered():
+        task = _conduct("train", [*_options(config_dir), *overrides, *typed], quiet)
     if task.outcome is None:
         raise ConfigError("dry_run=true trains nothing, so there is no run to return")
     if task.outcome.status == NOT_APPLICABLE:
         raise ConfigError(str(task.outcome.reason))
-    run = Run(task.outcome.folder)
+    run = Run(task.outcome.folder, given.model)
     if task.outcome.status != DONE:
         raise RunFailed(run)
     return run
@@ -82,11 +91,14 @@ def sweep(
     `failed` of what is returned; with `dry_run=True` the jobs are only printed. Raises as `train`, except RunFailed.
     """
     refuse_flags(overrides)
+    given = GivenObjects.of(overrides, keys)
     place = {} if folder is None else {"hydra.sweep.dir": os.fspath(folder)}
-    task = _conduct("sweep", ["-m", *_options(config_dir), *overrides, *sweep_overrides({**keys, **place})], quiet)
+    typed = sweep_overrides({**given.keys, **given.override_keys(), **place})
+    with given.offered():
+        task = _conduct("sweep", ["-m", *_options(config_dir), *overrides, *typed], quiet)
     if task.reports is None:
         raise ConfigError("experiments.sweep needs hydra/sweeper=listed, the default")
-    return SweepRuns(*task.reports)
+    return SweepRuns(*task.reports, given.model)
 
 
 def options(group: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,11 +35,12 @@ class RunFailed(RuntimeError):
 class Run:
     """A run folder: its result, curves and trained model. `os.fspath(run)` is the folder.
 
+    `model` is the object that was trained, for a run whose model was given as an object.
     Raises FileNotFoundError for a folder without a run.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder).absolute()
+    def __init__(self, folder: str | os.PathLike[str], model: nn.Module | None = None) -> None:
+        self.folder, self._given = Path(folder).absolute(), model
         if read_status(self.folder) is None:
             raise FileNotFoundError(f"{self.folder} holds no run: there is no {RunPaths(self.folder).status.name}")
 
@@ -87,7 +89,7 @@ class Run:
     @cached_property
     def model(self) -> nn.Module:
         """The trained model with its best weights, in evaluation mode: its hard layers are hard."""
-        return load(self.folder)
+        return load(self.folder, model=self._given)
 
 
 @dataclass(frozen=True)
@@ -106,11 +108,11 @@ class SweepRuns(Sequence[Run]):
     `folders` are the run folders of all jobs: a comparison also counts the runs that failed.
     """
 
-    def __init__(self, folder: Path, reports: Sequence[JobReport]) -> None:
+    def __init__(self, folder: Path, reports: Sequence[JobReport], model: nn.Module | None = None) -> None:
         self.folder = folder
         places = {report.job.same_as or report.job.folder: report for report in reports}
         self.folders = [place for place in places if RunPaths(place).status.exists()]
-        self._runs = [Run(place) for place, report in places.items() if report.status == DONE]
+        self._runs = [Run(place, model) for place, report in places.items() if report.status == DONE]
         self.failed = [
             JobWithoutResult(tuple(report.job.overrides), place, report.status, report.reason)
             for place, report in places.items()
