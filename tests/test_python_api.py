@@ -191,6 +191,11 @@ def test_an_interrupted_run_is_resumed_by_the_same_call(tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             experiments.train(folder="run", **SHORT)
     assert hg.Run("run").status == "INTERRUPTED"
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        with pytest.raises(hg.ConfigError, match="there is no key max_step"):
+            experiments.train(max_step=3)
     with pytest.raises(hg.RunFailed, match="INTERRUPTED, stopped by SIGINT"):
         assert hg.Run("run").result
     assert experiments.train(folder="run", **SHORT).status == "DONE"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,8 @@ def train(
 
     `overrides` are typed as on the command line. `keys` are the same keys with Python values; dotted ones as
     `**{"optimizer.lr": 0.1}` or `optimizer={"lr": 0.1}`. `folder` is the run folder, `config_dir` a folder of your own
-    options; `quiet` prints nothing. Ctrl-C saves the run and raises KeyboardInterrupt; the same call resumes it.
+    options; with `quiet` only failures are printed. Ctrl-C saves the run and raises KeyboardInterrupt; the same call
+    resumes the run.
 
     `model` may be an nn.Module, `data` three pairs of tensors or Datasets of torch: `train(model=net, data=(train, val,
     test))`. A copy of the model is trained, from the weights that it has: its hard layers get the strategy, so that it
@@ -129,6 +131,7 @@ def _options(config_dir: str | Path | None) -> list[str]:
 
 def _conduct(name: str, arguments: Sequence[str], quiet: bool) -> _PythonTask:
     """Executes the command's arguments in this process; its errors are raised."""
+    around = sys.exc_info()[1]  # of a caller that handles an interrupt, which is no interrupt of this call
     task = _PythonTask(CONF, [f"experiments.{name}", *arguments], uuid.uuid4().hex)
     try:
         with _hydra_as_before(), contextlib.redirect_stdout(io.StringIO()) if quiet else contextlib.nullcontext():
@@ -136,15 +139,15 @@ def _conduct(name: str, arguments: Sequence[str], quiet: bool) -> _PythonTask:
     except USER_ERRORS:
         raise
     except Exception as error:
+        interrupt = interrupt_behind(error)
+        if interrupt is not None and (around is None or interrupt is not interrupt_behind(around)):
+            raise interrupt from None
         _translate(error, task.begun)
     return task
 
 
 def _translate(error: Exception, begun: bool) -> NoReturn:
     """Raises Hydra's errors, and any from before a run began, as ConfigError with the command's text."""
-    interrupt = interrupt_behind(error)
-    if interrupt is not None:
-        raise interrupt from None
     if begun and not isinstance(error, HydraException | OmegaConfBaseException | JobFailed):
         raise error
     raise ConfigError(readable(error, CONF)) from None
@@ -161,7 +164,7 @@ def _hydra_as_before() -> Iterator[None]:
         yield
     finally:
         application.hydra, configuration.cfg = before, configured
-        del os.environ["HYDRA_FULL_ERROR"]
+        os.environ.pop("HYDRA_FULL_ERROR", None)
         if full is not None:
             os.environ["HYDRA_FULL_ERROR"] = full
 
