@@ -54,7 +54,7 @@ def model_digest(model: nn.Module) -> str:
     for name, value in model.state_dict().items():
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()[:16]
+    return f"sha-{digest.hexdigest()[:16]}"
 
 
 def make_dataset(parts: Sequence[Any]) -> Dataset:
@@ -69,8 +69,12 @@ def make_dataset(parts: Sequence[Any]) -> Dataset:
 
 def data_keys(data: Dataset) -> dict[str, Any]:
     """The keys of `data` in the configuration."""
-    digest = hashlib.sha256("".join(data.hashes().values()).encode()).hexdigest()[:16]
-    return {"digest": digest, "classes": data.classes, "shape": "x".join(map(str, data.input_shape))}
+    digest = hashlib.sha256("".join(data.hashes().values()).encode())
+    return {
+        "digest": f"sha-{digest.hexdigest()[:16]}",
+        "classes": data.classes,
+        "shape": "x".join(map(str, data.input_shape)),
+    }
 
 
 def _tensors(name: str, part: Any) -> tuple[Tensor, Tensor]:
