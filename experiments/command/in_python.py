@@ -54,10 +54,10 @@ def train(
     options; with `quiet` only failures are printed. Ctrl-C saves the run and raises KeyboardInterrupt; the same call
     resumes the run.
 
-    `model` may be an nn.Module, `data` three pairs of tensors or Datasets of torch: `train(model=net, data=(train, val,
-    test))`. A copy of the model is trained, from the weights that it has: its hard layers get the strategy, so that it
-    needs no component, and the seed draws the batches and the noise only. The run folder keeps digests of the objects:
-    whoever resumes or loads the run gives them again.
+    `model` may be an nn.Module with hard layers. A copy of it is trained, and starts from the weights that it has. Its
+    hard layers get the strategy; a component is refused. The seed draws the batches and the noise only. `data` may be
+    three parts, `(train, val, test)`: pairs of tensors, or Datasets of torch. The run folder keeps digests of these
+    objects. To resume or load the run, give them again.
 
     Raises ConfigError, with the text that the command prints, for a wrong key or value and for a pair that is not
     applicable. Raises FolderError, DataError or CheckpointError for a folder, data or a checkpoint that cannot be used.

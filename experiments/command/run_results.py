@@ -79,12 +79,17 @@ class Run:
         return float(self.result["best"]["accuracy/test"])
 
     def curves(self) -> pd.DataFrame:
-        """A row a logged step, a column a tag; NaN at steps at which a tag was not logged. Needs pandas."""
+        """A row a logged step, a column a tag; NaN at steps at which a tag was not logged. Needs pandas.
+
+        `attrs["notes"]` lists what is wrong with the file.
+        """
         with needing("compare"):
             import pandas as pd
-        read = read_curves(read_run(self.folder)).curves
-        frame = pd.DataFrame({tag: pd.Series(values, index=steps) for tag, (steps, values) in read.items()})
-        return frame.rename_axis("step")
+        read = read_curves(read_run(self.folder))
+        columns = {tag: pd.Series(values, index=steps) for tag, (steps, values) in read.curves.items()}
+        frame = pd.DataFrame(columns).rename_axis("step")
+        frame.attrs["notes"] = read.problems
+        return frame
 
     @cached_property
     def model(self) -> nn.Module:

@@ -1,6 +1,6 @@
 """A model and data that Python gives as objects, known in a configuration by a digest of what they hold.
 
-The objects are not saved: whoever resumes or loads such a run gives them again.
+The objects are not saved. To resume or load such a run, they must be given again.
 """
 
 from __future__ import annotations
