@@ -335,9 +335,8 @@ def test_the_interface_for_programs_starts_no_process(tmp_path, monkeypatch):
 
 def test_what_is_not_installed_or_ended_from_outside_is_said():
     missing = ModuleNotFoundError("No module named 'scipy'", name="scipy")
-    assert (
-        in_words(missing) == "scipy is not installed; pip install 'hardgrad[compare]' brings what the comparison needs"
-    )
+    brings = "pip install 'hardgrad[compare]' brings it (in a checkout: pip install -e '.[compare]')"
+    assert in_words(missing) == f"scipy is not installed; {brings}"
     assert "another program ended a worker process" in in_words(BrokenProcessPool())
 
 

@@ -21,10 +21,10 @@ from experiments.compare.statistics.intervals import METHODS
 from experiments.compare.statistics.metric import Metric, WrongMetric
 from experiments.compare.statistics.results import DEFAULT_BASELINE, Question
 from experiments.terminal.console import short_path
+from experiments.terminal.extras import install
 from experiments.terminal.output import lasting_output
 from experiments.tracking.outputs import OutputFailed, OutputRefused, check_folder, check_new_file, write_text
 
-MISSING = "pip install 'hardgrad[compare]' brings what the comparison needs"
 ERRORS = (NoRuns, NoSweep, WrongMetric, OutputRefused, OutputFailed, BrokenProcessPool, ModuleNotFoundError)
 
 
@@ -86,7 +86,7 @@ def in_words(error: Exception) -> str:
     if isinstance(error, BrokenProcessPool):
         return "another program ended a worker process, perhaps because memory ran out"
     if isinstance(error, ModuleNotFoundError):
-        return f"{error.name} is not installed; {MISSING}"
+        return f"{error.name} is not installed; {install('compare')}"
     return str(error)
 
 

@@ -12,6 +12,7 @@ from experiments.compare.reading.learning_curves import read_curves
 from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.report import row, varied_keys
 from experiments.compare.statistics.metric import Metric
+from experiments.terminal.extras import needing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,8 @@ def load(*runs: str | Path) -> pd.DataFrame:
     `frame.attrs["notes"]` lists what was left out.
     Raises NoRuns if there is no run.
     """
-    import pandas as pd
+    with needing("compare"):
+        import pandas as pd
 
     found = collect(runs)
     columns = list(varied_keys(found.runs))
@@ -55,7 +57,8 @@ def curves(*runs: str | Path) -> pd.DataFrame:
     infinities included). `frame.attrs["notes"]` lists faults of files.
     Raises NoRuns if there is no run.
     """
-    import pandas as pd
+    with needing("compare"):
+        import pandas as pd
 
     found = collect(runs)
     columns, notes, parts = list(varied_keys(found.runs)), list(found.notes), []
