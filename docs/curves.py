@@ -15,7 +15,7 @@ TITLES = {"accuracy/val": "validation accuracy, hard, %", "grad_norm/total": "gr
 
 def main(folder: str) -> None:
     """Writes the picture."""
-    rows = curves(folder, tags=list(TITLES))
+    rows = curves(folder)
     rows = rows[(rows["component"] == "floor") & (rows["seed"] < 100)]
     seen = looks((name, name) for name in FIRST)
     with style() as Figure:
@@ -23,7 +23,9 @@ def main(folder: str) -> None:
         for axes, (tag, title) in zip(figure.subplots(1, 2), TITLES.items(), strict=True):
             for name in FIRST:
                 values = rows[(rows["tag"] == tag) & (rows["strategy"] == name)].groupby("step")["value"]
-                mean, low, high = (100 ** (tag == "accuracy/val") * of for of in (values.mean(), values.min(), values.max()))
+                mean, low, high = (
+                    100 ** (tag == "accuracy/val") * of for of in (values.mean(), values.min(), values.max())
+                )
                 axes.plot(mean.index, mean, color=seen[name].colour, linestyle=seen[name].dash, label=name)
                 axes.fill_between(mean.index, low, high, color=seen[name].colour, alpha=0.15, linewidth=0)
             axes.set_title(title)

@@ -7,16 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_cli import ENVIRONMENT
 
 from runs import ROOT
-from test_cli import ENVIRONMENT
 
 pytest.importorskip("scipy")
 
 README = (ROOT / "README.md").read_text()
 TABLE = re.findall(r"^\| [^|]+ \| `((?:python|hardgrad|tensorboard) [^`]+)`", README, re.MULTILINE)
 BLOCKS = re.findall(r"^((?:python train.py|hardgrad) .+)$", README, re.MULTILINE)
-LONG = ("experiment=strategies", "experiment=gradient_bias")  # minutes, which no key of theirs makes short: planned only
+LONG = ("experiment=strategies", "experiment=gradient_bias")  # minutes: only planned
 WHOLE = ("--help", "dry_run=true", "debug=one_batch")  # short as they are
 SHORT = ["max_steps=20", "eval_every=10", "model.width=8"]
 SERVERS = ("hardgrad dashboard", "tensorboard")
