@@ -1,7 +1,7 @@
-"""The comparison of many runs: wall and CPU seconds and peak memory of all its processes together.
+"""Measures the comparison of many runs: wall and CPU seconds, and peak memory of all its processes together.
 
-The runs are made up, of 200 logged points each. Memory is the sum of the resident sets, looked at ten times a second;
-what processes share counts in each.
+The runs are artificial, with 200 logged points each. Memory is the sum of the resident sets, read ten times a second;
+memory that processes share counts once for each.
 
 Usage: python benchmarks/compare_scale.py [--runs 1000] [--points 200]   needs the `compare` extra
 """
@@ -32,7 +32,7 @@ LAYERS = ("blocks.0", "blocks.1")
 
 
 def rows(points: int, draws: np.random.Generator, level: float) -> list[dict[str, float]]:
-    """Logged steps with the tags of a two-layer model."""
+    """Makes logged steps with the tags of a two-layer model."""
     found: list[dict[str, float]] = [{"step": 1, "loss/train": 2.3, "grad_norm/total": 1.0}]
     for index in range(1, points + 1):
         noise = draws.normal(size=12)
@@ -49,7 +49,7 @@ def rows(points: int, draws: np.random.Generator, level: float) -> list[dict[str
 
 
 def make(folder: Path, runs: int, points: int) -> None:
-    """Writes the run folders: components, strategies, and as many seeds as it takes."""
+    """Writes the run folders: components, strategies, and as many seeds as are needed."""
     draws = np.random.default_rng(0)
     steps = {"max_steps": 10 * points, "log_every": 10, "eval_every": 100}
     for index in range(runs):
@@ -62,15 +62,15 @@ def make(folder: Path, runs: int, points: int) -> None:
 
 @dataclass(frozen=True)
 class Used:
-    """What one command took."""
+    """Time and memory of one command."""
 
     wall: float  # seconds
     cpu: float  # seconds
-    memory: float  # MB, the most that all its processes had at a time
+    memory: float  # MB, the peak of all its processes together
 
 
 def measure(arguments: list[str]) -> Used:
-    """Runs the command to its end; exits with its message if it fails."""
+    """Runs the command and measures it; exits with its message if it fails."""
     before, since, most = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter(), 0.0
     command = [sys.executable, "-m", "experiments.compare", *arguments]
     with tempfile.TemporaryFile("w+") as said:
@@ -87,7 +87,7 @@ def measure(arguments: list[str]) -> Used:
 
 
 def family(process: int) -> list[int]:
-    """A process and all that came from it."""
+    """Lists a process and all its descendants."""
     try:
         threads = list(Path(f"/proc/{process}/task").iterdir())
         children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
@@ -97,7 +97,7 @@ def family(process: int) -> list[int]:
 
 
 def resident(process: int) -> float:
-    """The resident set of a process in MB."""
+    """Returns the resident set of a process in MB."""
     try:
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     except OSError:

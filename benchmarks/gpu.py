@@ -1,10 +1,10 @@
-"""What only a graphics card can show, on one CUDA device in under ten minutes; `--device cpu` rehearses it, smaller.
+"""Checks and measures on one CUDA device, in under ten minutes; `--device cpu` rehearses the same, smaller.
 
-- `laws`: every op under every strategy, values and gradients against the CPU's;
+- `laws`: values and gradients of every op under every strategy, compared with the CPU's;
 - `ops`: the same pairs on (64, 4096) numbers, in float32 and under bfloat16 autocast: milliseconds, memory;
-- `steps`: how often a training step that is not logged waits for the device, and how many kernels it starts;
+- `steps`: how often an unlogged training step waits for the device, and how many kernels it starts;
 - `train`: five strategies in three precisions by train.py, twice: equal bytes, warnings, distance to the CPU's curve;
-- `resume`: a run that is killed and started again, against an undisturbed one;
+- `resume`: a run that is killed and resumed, compared with an undisturbed one;
 - `stacked`: a stacked sweep with one and with two workers.
 
 Usage: python benchmarks/gpu.py [--device cuda] [--part laws]
@@ -29,7 +29,7 @@ import gpu_pairs
 import gpu_runs
 import gpu_steps
 
-Part = Callable[[str, Path], Iterator[tuple[str, bool]]]  # device and folder to lines, each with whether it is well
+Part = Callable[[str, Path], Iterator[tuple[str, bool]]]  # device and folder to lines, each with its check's outcome
 PARTS: dict[str, Part] = {
     "laws": gpu_pairs.laws,
     "ops": gpu_pairs.times,
@@ -41,7 +41,7 @@ PARTS: dict[str, Part] = {
 
 
 def main() -> int:
-    """Prints a section a part; a part that raises is a failed check, and the others still run."""
+    """Prints one section a part; a part that raises is a failed check, and the others still run."""
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1, ...; cpu for a rehearsal")
     parser.add_argument("--part", choices=PARTS, action="append", help="only this part; may be given several times")
@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def print_part(part: str, device: str) -> bool:
-    """Prints a part's lines; whether all of them are well."""
+    """Prints the lines of a part; returns whether all checks hold."""
     print(f"\n## {part}\n", flush=True)
     began, well = time.monotonic(), True
     try:

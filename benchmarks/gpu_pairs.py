@@ -1,4 +1,4 @@
-"""Every op under every strategy on a device: against the CPU, and what it costs at the size of a wide layer."""
+"""Runs every op under every strategy on a device: compared with the CPU, and its cost at the size of a wide layer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REPEATS = 5
 
 
 def pairs() -> Iterator[tuple[str, Op, Strategy]]:
-    """Each op and strategy with their defaults that go together, and their name."""
+    """Yields each op and strategy, with their defaults, that form a pair, and the name of the pair."""
     for op_name, op_class in ops().items():
         for name, strategy_class in strategies().items():
             op, strategy = op_class(), strategy_class()
@@ -33,7 +33,7 @@ def pairs() -> Iterator[tuple[str, Op, Strategy]]:
 
 
 def inputs(op: Op, shape: tuple[int, ...], dtype: torch.dtype) -> list[Tensor]:
-    """Random inputs on the CPU; a table or a codebook has its own shape."""
+    """Draws inputs on the CPU; a table or a codebook has its own shape."""
     stream = torch.Generator().manual_seed(0)
     shapes = [shape] * op.inputs
     if type(op).__name__ in ("Lookup", "VectorQuantize"):
@@ -42,7 +42,7 @@ def inputs(op: Op, shape: tuple[int, ...], dtype: torch.dtype) -> list[Tensor]:
 
 
 def noise(op: Op, strategy: Strategy, x: list[Tensor]) -> Tensor | None:
-    """The same uniforms on every device."""
+    """Draws the same uniforms for every device."""
     shape = strategy.noise_shape(op, *x)
     if shape is None:
         return None
@@ -51,7 +51,7 @@ def noise(op: Op, strategy: Strategy, x: list[Tensor]) -> Tensor | None:
 
 
 def outcome(op: Op, strategy: Strategy, x: list[Tensor], uniform: Tensor | None) -> list[Tensor]:
-    """Value and gradients of the sum, where there are any."""
+    """Returns the value, and the gradients of its sum if there are any."""
     leaves = [tensor.detach().requires_grad_() for tensor in x]
     value = strategy(op, *leaves, T=T, noise=uniform)
     found = torch.autograd.grad(value.sum(), leaves, allow_unused=True) if value.requires_grad else ()
@@ -59,7 +59,7 @@ def outcome(op: Op, strategy: Strategy, x: list[Tensor], uniform: Tensor | None)
 
 
 def laws(device: str, _: Path) -> Iterator[tuple[str, bool]]:
-    """Values and gradients on the device and on the CPU, from the same inputs and noise."""
+    """Compares values and gradients on the device and on the CPU, from the same inputs and noise."""
     for dtype, within in WITHIN.items():
         count, worst = 0, 0.0
         for name, op, strategy in pairs():
@@ -75,7 +75,7 @@ def laws(device: str, _: Path) -> Iterator[tuple[str, bool]]:
 
 
 def apart(a: Tensor, b: Tensor) -> float:
-    """The largest |a - b| / max(1, |b|); infinite for other shapes, dtypes or places of NaN."""
+    """The largest |a - b| / max(1, |b|); infinite if shapes, dtypes or places of NaN differ."""
     if a.shape != b.shape or a.dtype != b.dtype or not torch.equal(a.isnan(), b.isnan()):
         return float("inf")
     distance = ((a - b).abs() / b.abs().clamp(min=1)).nan_to_num()
@@ -83,7 +83,7 @@ def apart(a: Tensor, b: Tensor) -> float:
 
 
 def times(device: str, _: Path) -> Iterator[tuple[str, bool]]:
-    """Forward and backward at the size of a wide layer; more memory than there is counts as no fault."""
+    """Times forward and backward at the size of a wide layer; running out of memory is not a failure."""
     shape = SMALL if device == "cpu" else WIDE
     yield f"forward and backward on {shape}, median of {REPEATS}; peak memory in MB\n", True
     yield "| pair | float32, ms | MB | autocast, ms | MB |\n|---|---|---|---|---|", True
@@ -106,7 +106,7 @@ def times(device: str, _: Path) -> Iterator[tuple[str, bool]]:
 def cost(
     op: Op, strategy: Strategy, x: list[Tensor], uniform: Tensor | None, device: str, autocast: bool
 ) -> tuple[float, int, bool]:
-    """Milliseconds, peak memory, and whether value and gradients are finite and keep the inputs' dtype."""
+    """Returns milliseconds, peak memory, and whether value and gradients are finite and keep the inputs' dtype."""
     cuda = device != "cpu"
     taken = []
     if cuda:
@@ -123,6 +123,6 @@ def cost(
 
 
 def wait(device: str) -> None:
-    """Waits until the device has done what it was given."""
+    """Waits until the device has finished its work."""
     if device != "cpu":
         torch.cuda.synchronize(device)

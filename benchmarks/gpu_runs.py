@@ -1,4 +1,4 @@
-"""Runs of train.py on a device: repeated, against the CPU, killed and resumed, stacked."""
+"""Runs train.py on a device: repeated, compared with the CPU, killed and resumed, stacked."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from experiments.tracking import checkpoint
 from experiments.tracking.run_paths import RunPaths
 
 ROOT = Path(__file__).resolve().parents[1]
-STRATEGIES = ("subgradient", "ste", "smooth", "rewrite", "gumbel")  # the last draws noise
+STRATEGIES = ("subgradient", "ste", "smooth", "rewrite", "gumbel")  # the last one draws noise
 PRECISIONS = ("float32", "bfloat16", "float16")
-COMPONENT = "component=hard_gate"  # all five go with it
-CLOSE = 0.05  # how far the noiseless float32 curves of the training loss may be from the CPU's, in nats
+COMPONENT = "component=hard_gate"  # all five strategies apply to it
+CLOSE = 0.05  # the largest allowed distance of noiseless float32 training losses from the CPU's, in nats
 SUBDIR = "hydra.sweep.subdir=${hydra:runtime.choices.strategy}-${precision}"
-PATIENCE = 240  # seconds of one command
+PATIENCE = 240  # seconds that one command may take
 
 
 def run(*arguments: str, patience: float = PATIENCE) -> subprocess.CompletedProcess[str]:
-    """`python train.py ARGUMENTS`."""
+    """Runs `python train.py ARGUMENTS`."""
     line = [sys.executable, str(ROOT / "train.py"), *arguments]
     return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=patience)
 
 
 def steps(device: str) -> list[str]:
-    """How long runs are: short in a rehearsal."""
+    """Returns the steps of a run; few in a rehearsal."""
     short, long = ("max_steps=12", "log_every=4", "eval_every=6"), ("max_steps=300", "log_every=10", "eval_every=100")
     return [*(short if device == "cpu" else long), f"device={device}"]
 
 
 def train(device: str, folder: Path) -> Iterator[tuple[str, bool]]:
-    """The product of strategies and precisions twice on the device, and its float32 part on the CPU."""
+    """Trains all strategies in all precisions twice on the device, and the float32 runs on the CPU."""
     product = f"strategy={','.join(STRATEGIES)}", f"precision={','.join(PRECISIONS)}"
     names = [(strategy, precision) for strategy in STRATEGIES for precision in PRECISIONS]
     for name in ("first", "second"):
@@ -63,7 +63,7 @@ def train(device: str, folder: Path) -> Iterator[tuple[str, bool]]:
 
 
 def resume(device: str, folder: Path) -> Iterator[tuple[str, bool]]:
-    """A run that is stopped once and then killed, and resumes each time, against an undisturbed one."""
+    """Stops a run, kills it, and resumes it each time; compares it with an undisturbed run."""
     longer = [COMPONENT, "strategy=gumbel", "optimizer=adam", *steps(device), "max_steps=2000", "log_every=1"]
     whole, cut = folder / "whole", folder / "cut"
     for signum, lines in ((signal.SIGTERM, 20), (signal.SIGKILL, 200)):
@@ -76,7 +76,7 @@ def resume(device: str, folder: Path) -> Iterator[tuple[str, bool]]:
 
 
 def interrupt(arguments: list[str], log: Path, signum: signal.Signals, lines: int) -> int:
-    """Sends a run a signal once it has logged so many lines; its exit code."""
+    """Sends a run a signal once it has logged so many lines; returns its exit code."""
     line = [sys.executable, str(ROOT / "train.py"), *arguments]
     process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     end = time.monotonic() + PATIENCE
@@ -87,7 +87,7 @@ def interrupt(arguments: list[str], log: Path, signum: signal.Signals, lines: in
 
 
 def stacked_sweeps(device: str, folder: Path) -> Iterator[tuple[str, bool]]:
-    """Eight runs as one stack in this process, and as two in two: CUDA must not have started before they fork."""
+    """Trains eight runs as one stack in one process, and as two stacks in two; CUDA must not start before the fork."""
     product = (COMPONENT, "strategy=ste", "seed=range(8)", "engine=stacked", "hydra/launcher=stacked")
     yield "| workers | exit code | runs done | seconds |\n|---|---|---|---|", True
     for workers in (1, 2):
@@ -100,7 +100,7 @@ def stacked_sweeps(device: str, folder: Path) -> Iterator[tuple[str, bool]]:
 
 
 def count_lines(log: Path) -> int:
-    """How many lines a log has."""
+    """Counts the lines of a log."""
     return len(log.read_bytes().splitlines()) if log.exists() else 0
 
 
@@ -112,7 +112,7 @@ def same(run: Path, other: Path) -> bool:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Equal in every tensor, container and number."""
+    """Whether two states are equal in every tensor, container and number."""
     if isinstance(left, torch.Tensor):
         return torch.equal(left, right)
     if isinstance(left, dict):
@@ -123,7 +123,7 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def distance(run: Path, other: Path) -> float:
-    """The largest difference of the training losses at a logged step."""
+    """Returns the largest difference of the training losses at a logged step."""
     curves = [
         [json.loads(line)["loss/train"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
         for folder in (run, other)

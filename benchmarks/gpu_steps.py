@@ -1,4 +1,4 @@
-"""Training steps on a device: how often one that is not logged waits, and how many kernels it starts."""
+"""Counts how often an unlogged training step waits for the device, and how many kernels it starts."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ REPLICAS, STEPS = 8, 10
 
 
 def steps(device: str, _: Path) -> Iterator[tuple[str, bool]]:
-    """A row a pair and engine."""
+    """Yields one row for each pair and engine."""
     prepare(1, device)
-    yield f"per step that is not logged, mean of {STEPS}; a stack of {REPLICAS}\n", True
+    yield f"per unlogged step, mean of {STEPS}; stacks of {REPLICAS}\n", True
     yield "| pair | engine | waits | kernels |\n|---|---|---|---|", True
     for component, strategy in PAIRS:
         for engine in ("single", "stacked"):
@@ -42,7 +42,7 @@ def steps(device: str, _: Path) -> Iterator[tuple[str, bool]]:
 
 
 def trainer(device: str, component: str, strategy: str, engine: str) -> Any:
-    """The trainer of a run alone, or of a stack of runs with rates of their own."""
+    """Makes the trainer of a single run, or of a stack of runs with different learning rates."""
     if engine == "single":
         choices = choices_of(device, component, strategy, 0)
         data = load(choices.data).to(device)
@@ -52,7 +52,7 @@ def trainer(device: str, component: str, strategy: str, engine: str) -> Any:
 
 
 def choices_of(device: str, component: str, strategy: str, seed: int) -> Choices:
-    """The configuration of a run that logs nothing after its first step."""
+    """Returns the configuration of a run that logs nothing after its first step."""
     import hydra
 
     from experiments.config import VERSION_BASE
@@ -66,7 +66,7 @@ def choices_of(device: str, component: str, strategy: str, seed: int) -> Choices
 
 
 def count_waits(made: Any, device: str) -> float | None:
-    """Waits a step, as torch warns of them; None on the CPU, which is not waited for."""
+    """Counts the waits a step that torch warns of; None on the CPU, which has none."""
     if device == "cpu":
         return None
     torch.cuda.set_sync_debug_mode("warn")
@@ -81,7 +81,7 @@ def count_waits(made: Any, device: str) -> float | None:
 
 
 def count_kernels(made: Any, device: str) -> float:
-    """Kernels a step; on the CPU operations, which is more."""
+    """Counts kernels a step; on the CPU operations, which are more."""
     cuda = device != "cpu"
     with profile(activities=[ProfilerActivity.CUDA if cuda else ProfilerActivity.CPU]) as found:
         for _ in range(STEPS):

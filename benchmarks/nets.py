@@ -1,4 +1,4 @@
-"""Whole nets, ours and a peer's with the same initial weights; the peers' packages are in environments of their own.
+"""Whole nets, ours and a peer's, with the same initial weights; each peer has its own environment.
 
 Each builder makes its layers in one order from one seed, so that both nets draw the same weights.
 """
@@ -21,14 +21,14 @@ from surrogates.ops.heaviside import Heaviside
 from surrogates.quantizing.quantizer import quantize_weight
 from surrogates.strategies.ste import StraightThrough
 
-T, DECAY = 8, 0.9  # time steps, and what a membrane keeps from one to the next
+T, DECAY = 8, 0.9  # time steps, and the share of its potential that a membrane keeps
 ENTRIES, SIZE = 64, 4  # of a codebook
 
 Nets = Iterator[tuple[str, nn.Module, nn.Module, Tensor]]
 
 
 def step(net: nn.Module, x: Tensor) -> Callable[[], float]:
-    """A measure of a training step, in milliseconds."""
+    """Returns a measure of a training step, in milliseconds."""
     optimizer, labels = torch.optim.SGD(net.parameters(), 0.01, momentum=0.9), torch.arange(len(x)) % 10
 
     def measure() -> float:
@@ -67,7 +67,7 @@ class Rate(nn.Module):
 
 
 class Delayed(nn.Module):
-    """snntorch's default neuron: the spike of the step before is subtracted, without a derivative."""
+    """snntorch's default neuron: the previous step's spike is subtracted, without a derivative."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ def vector_quantize_pytorch() -> Nets:
     import vector_quantize_pytorch as peer
 
     class Codebook(nn.Module):
-        """Codes follow a moving average; ours learn by the optimizer."""
+        """A codebook whose codes follow a moving average; ours learn by the optimizer."""
 
         def __init__(self, rotation: bool) -> None:
             super().__init__()

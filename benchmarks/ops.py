@@ -1,4 +1,4 @@
-"""What the ops cost, forward and backward, in float32, against the cheapest peer; bounds of docs/speed.md.
+"""Times the ops, forward and backward, in float32, against the cheapest peer; docs/speed.md states the bounds.
 
 - `ste`: straight-through ops against a minimal `autograd.Function` with the same value and derivative;
 - `smooth`: every elementwise op's smooth reading against `torch.tanh`;
@@ -36,7 +36,7 @@ from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
 
 LONG, SHORT = 16384, 4096  # n log n memory grows 1.17 times a number between them, n^2 memory 4 times
-CALLS = 300  # of a microsecond each, timed together
+CALLS = 300  # calls timed together, a microsecond each
 
 Backward = Callable[[Tensor, Tensor], Tensor]
 # The value and the derivative of straight-through ops; None stands for the derivative 1.
@@ -52,7 +52,7 @@ PEERS: dict[str, tuple[Function, Backward | None]] = {
 
 
 class Minimal(torch.autograd.Function):
-    """A value and a derivative, and nothing else."""
+    """A minimal op with a value and a derivative."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, value: Function, backward: Backward | None) -> Tensor:
@@ -95,14 +95,14 @@ def smooth(given: Namespace) -> Iterator[Ratio]:
 
 
 def _smooth_of_first(op: Op, x: Tensor) -> Function:
-    """A smooth op of one input, the others held; a table that is looked up in has 16 numbers."""
+    """Returns a smooth op of its first input, the others fixed; a lookup table has 16 numbers."""
     _, *names = inspect.signature(op.hard).parameters
     others = [numbers(16 if name == "table" else len(x)) for name in names]
     return lambda x: Smooth(temperature=0.5)(op, x, *others)
 
 
 def soft_sorts() -> Iterator[tuple[str, Op, str | None]]:
-    """Ops with a NeuralSort form, and their forms without a sorting network."""
+    """Yields the ops with a NeuralSort form, and their forms without a sorting network."""
     for stem, cls in ops().items():
         forms = cls().forms("smooth")
         if "neural_sort" in forms:
@@ -120,7 +120,7 @@ def sorts(given: Namespace) -> Iterator[Ratio]:
 
 
 def memory(given: Namespace) -> Iterator[Ratio]:
-    """The growth is exact, so its interval is empty."""
+    """Measures how memory grows with the row; the growth is exact, so its interval has length 0."""
     for stem, op, form in soft_sorts():
         if stem in ("sort", "rank") and form != "neural_sort":
             function = partial(Smooth(form=form, temperature=0.5), op)
@@ -157,10 +157,10 @@ PARTS: dict[str, Callable[[Namespace], Iterator[Ratio]]] = {
 
 def main() -> None:
     parser = ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--size", type=int, default=1_000_000, help="numbers of an elementwise op")
+    parser.add_argument("--size", type=int, default=1_000_000, help="numbers that an elementwise op gets")
     parser.add_argument("--side", type=int, default=256, help="n of the n x n softmax")
     parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of timings a row; 15 or more to judge a bound")
-    parser.add_argument("--part", choices=PARTS, nargs="+", default=[*PARTS], help="some kinds of rows only")
+    parser.add_argument("--part", choices=PARTS, nargs="+", default=[*PARTS], help="only rows of this kind")
     given = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)

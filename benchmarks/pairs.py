@@ -1,7 +1,7 @@
-"""Ratios of two timings, measured in interleaved pairs: the median and its 95 % interval.
+"""Measures the ratio of two timings in interleaved pairs: the median and its 95 % interval.
 
-A bound on a ratio holds if the interval's lower end is under it; both ends come from the order statistics of the pairs,
-so they need no assumption about how times scatter.
+A bound on a ratio holds if the interval's lower end is below it. Both ends are order statistics of the pairs, which
+need no assumption about the distribution of times.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from statistics import median
 
 PAIRS = 25
-ENOUGH = 15  # fewer judge no bound: their interval is wide, or not one of 95 %
+ENOUGH = 15  # fewer pairs judge no bound: their interval is wide, or not one of 95 %
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ours over the peer's: medians of the times, in the unit of the measure, and of the ratio with its interval."""
+    """Our time over the peer's: medians of both times, and the median ratio with its interval."""
 
     name: str
     ours: float
@@ -28,7 +28,7 @@ class Ratio:
     pairs: int
 
     def row(self) -> str:
-        """A line of the Markdown table."""
+        """Returns a line of the Markdown table."""
         verdict = "too few pairs" if self.pairs < ENOUGH else "yes" if self.low < self.bound else "**no**"
         return (
             f"| {self.name} | {self.ours:.3g} | {self.peer:.3g} | {self.ratio:.2f} [{self.low:.2f}, {self.high:.2f}] "
@@ -40,7 +40,7 @@ HEADER = "| what | ours | peer | ratio [95 %] | bound | holds |\n|---|---|---|--
 
 
 def compare(name: str, ours: Callable[[], float], peer: Callable[[], float], bound: float, pairs: int = PAIRS) -> Ratio:
-    """Calls both in turn `pairs` times, each giving one time; the order in a pair alternates."""
+    """Calls both in turn `pairs` times; each call returns a time, and the order in a pair alternates."""
     ours(), peer()
     times: list[tuple[float, float]] = []
     for index in range(pairs):

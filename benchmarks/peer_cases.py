@@ -1,7 +1,7 @@
-"""What this library and one of its peers both have, side by side in the peer's environment; run by peers.py.
+"""Times what this library and a peer both have, in the peer's environment; peers.py runs it.
 
-Prints a JSON line a case: the ratio of the times, and how far values and derivatives are apart. Both sides are timed in
-one process, on the same inputs and the same torch, in interleaved pairs (pairs.py).
+Prints one JSON line for each case: the ratio of the times, and the differences of values and derivatives. Both sides
+are timed in one process, on the same inputs and the same torch, in interleaved pairs (pairs.py).
 
 Usage: python benchmarks/peer_cases.py PEER [--size N] [--pairs N]
 """
@@ -34,7 +34,7 @@ Spikes = Iterator[tuple[str, str, float, Function]]
 
 
 def spikingjelly() -> Spikes:
-    """Name, our kernel and its temperature, the peer's function."""
+    """Returns name, our kernel and its temperature, and the peer's function."""
     from spikingjelly.activation_based import surrogate as peer
 
     yield "spike, Sigmoid", "logistic", 1 / 4, peer.Sigmoid(alpha=4.0)
@@ -57,7 +57,7 @@ PEERS = list(dict.fromkeys([*SPIKES, *NETS]))
 
 
 def cases(peer: str, size: int) -> Iterator[tuple[str, Function, Function, Tensor, Callable[..., Any]]]:
-    """Name, ours, the peer's, the input, and the measure: forward and backward of an op, a step of a net."""
+    """Yields name, ours, the peer's, input and measure: forward and backward of an op, or a step of a net."""
     for name, kernel, temperature, function in SPIKES[peer]() if peer in SPIKES else ():
         ours = partial(spike(kernel, temperature), Heaviside())
         yield name, ours, function, torch.randn(size), milliseconds
@@ -68,7 +68,7 @@ def cases(peer: str, size: int) -> Iterator[tuple[str, Function, Function, Tenso
 def measure(
     name: str, ours: Function, peer: Function, x: Tensor, timed: Callable[..., Any], pairs: int
 ) -> dict[str, Any]:
-    """The ratio, and how far the values and the derivatives by the input are apart, relative to the largest."""
+    """Returns the ratio, and the largest differences of values and derivatives, relative to the largest value."""
     x = x.requires_grad_()
     values = ours(x), peer(x)
     weights = torch.randn_like(values[0])
@@ -93,7 +93,7 @@ def main() -> None:
     for case in cases(given.peer, given.size):
         try:
             line = measure(*case, given.pairs)
-        except Exception as error:  # of one case: the others are still measured
+        except Exception as error:  # a case that fails: the others are still measured
             where = traceback.extract_tb(error.__traceback__)[-1]
             told = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
             line = {"name": case[0], "error": " ".join(told.split())}

@@ -1,7 +1,7 @@
-"""This library against its peers: surrogate spikes, and a training step of whole nets, on the CPU.
+"""Times this library against its peers: surrogate spikes, and a training step of whole nets, on the CPU.
 
-Every peer has a virtual environment of its own, which shares the torch of the calling one. Ours and the peer's are
-timed there in one process (peer_cases.py, nets.py). The largest relative differences of values and of derivatives by
+Every peer has its own virtual environment, which shares the torch of the calling one. Ours and the peer's are timed
+there in one process (peer_cases.py, nets.py). The largest relative differences of values and of derivatives by
 the input say whether both compute the same function; a row where they do not says "differs".
 
 Usage: python benchmarks/peers.py --make FOLDER [--only snntorch,torchao]   makes the environments with pip
@@ -35,12 +35,12 @@ PACKAGES = {
     "brevitas": ["brevitas==0.13.4", "dependencies==2.0.1", "unfoldNd"],
     "torchao": ["torchao==0.18.0"],
 }
-SAME = 1e-3  # rounding is far below, another function above
+SAME = 1e-3  # rounding is far below this, another function far above
 PEER_HEADER = HEADER.replace("holds |", "holds | values, derivatives apart |") + "---|"
 
 
 def make(peer: str, folder: Path) -> str | None:
-    """Makes a peer's environment, which sees the packages of this one; returns the error, or None."""
+    """Makes a peer's environment, which also has the packages of this one; returns the error, or None."""
     home = folder / peer
     venv.create(home, clear=True)
     (_site(home) / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -58,9 +58,9 @@ def _site(home: Path) -> Path:
 
 
 def measured(peer: str, python: Path, options: list[str]) -> list[dict[str, Any]]:
-    """The lines of a peer's cases; one line with the error if the peer cannot run."""
+    """Returns the lines of a peer's cases; one line with the error if the peer cannot run."""
     if not python.exists():
-        return [{"name": peer, "error": f"no environment {python.parents[1]}: make it with --make"}]
+        return [{"name": peer, "error": f"there is no environment {python.parents[1]}; make it with --make"}]
     command = [str(python), str(ROOT / "benchmarks" / "peer_cases.py"), peer, *options]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -70,7 +70,7 @@ def measured(peer: str, python: Path, options: list[str]) -> list[dict[str, Any]
 
 
 def row(peer: str, line: dict[str, Any]) -> str:
-    """A line of the Markdown table."""
+    """Returns a line of the Markdown table."""
     name = f"{line['name']} / {peer}"
     if "error" in line:
         return f"| {name} | | | | 1 | not measured | {line['error']} |"
@@ -82,9 +82,9 @@ def row(peer: str, line: dict[str, Any]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", nargs="?", type=Path, help="where the environments are")
+    parser.add_argument("folder", nargs="?", type=Path, help="folder of the environments")
     parser.add_argument("--make", type=Path, metavar="FOLDER", help="make the environments there")
-    parser.add_argument("--only", type=lambda names: names.split(","), default=list(PACKAGES), help="these peers")
+    parser.add_argument("--only", type=lambda names: names.split(","), default=list(PACKAGES), help="only these peers")
     for name, default in {"size": 1_000_000, "pairs": 25}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     given = parser.parse_args()

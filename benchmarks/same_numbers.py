@@ -1,6 +1,6 @@
 """Checks that a change of the code changes no number: every component under every strategy, alone and stacked.
 
-Record the runs of two checkouts, then compare `metrics.jsonl` byte for byte, and `result.json` by the keys of before:
+Record the runs of two checkouts, then compare `metrics.jsonl` byte for byte, and the earlier keys of `result.json`:
 
     python benchmarks/same_numbers.py record BEFORE --checkout OTHER
     python benchmarks/same_numbers.py record AFTER
@@ -21,7 +21,7 @@ ENGINES = {"single": ("engine=single",), "stacked": ("engine=stacked", "seed=0,1
 
 
 def record(folder: Path, checkout: Path) -> None:
-    """Trains everything below `folder` with the code of a checkout."""
+    """Trains everything into `folder` with the code of a checkout."""
     components, strategies = (_options(checkout, group) for group in ("component", "strategy"))
     without_pooling = [name for name in components if name != "hard_max_pool"]
     models = {"mlp": without_pooling, "cnn": ["hard_max_pool", "binary", "quantized_weight", "k_winners"]}
@@ -33,7 +33,7 @@ def record(folder: Path, checkout: Path) -> None:
 
 
 def compare(before: Path, after: Path) -> int:
-    """Prints the runs that differ, and by how much; 1 if any does."""
+    """Prints the runs that differ, and by how much; returns 1 if any differs."""
     folders = sorted({path.parent.relative_to(root) for root in (before, after) for path in root.rglob("status.json")})
     different = 0
     for folder in folders:
@@ -46,7 +46,7 @@ def compare(before: Path, after: Path) -> int:
 
 
 def difference(before: Path, after: Path) -> str:
-    """What differs between two recordings of a run; empty if nothing does."""
+    """Describes what differs between two recordings of a run; empty if nothing differs."""
     old, new = _status(before), _status(after)
     if old != new:
         return f"{old} before, {new} after"
@@ -69,7 +69,7 @@ def _status(run: Path) -> str:
 
 
 def _numbers(run: Path) -> list[float]:
-    """The training losses, step by step."""
+    """Reads the training losses, step by step."""
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     return [float(row["loss/train"]) for row in rows if "loss/train" in row]
 
@@ -79,7 +79,7 @@ def _content(file: Path) -> bytes | None:
 
 
 def main() -> int:
-    """Records or compares, as the command line says."""
+    """Records or compares, and returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser("record", help="train everything with the code of a checkout")

@@ -1,4 +1,4 @@
-"""From `python train.py` to the end of the first optimizer step, against importing torch, hydra and tensorboard.
+"""Times `python train.py` up to the first optimizer step, against importing torch, hydra and tensorboard.
 
 The peer also makes one torch.optim.SGD step. Both are whole processes. Usage: python benchmarks/startup.py [--pairs 15]
 """
@@ -26,7 +26,7 @@ torch.optim.SGD([weight], lr=0.1, momentum=0.9).step()
 os._exit(0)
 """
 
-# Runs train.py and leaves at the end of the first optimizer step.
+# Runs train.py and exits at the end of the first optimizer step.
 OURS = """
 import os, runpy, sys
 sys.path.insert(0, os.getcwd())

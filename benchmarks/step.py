@@ -1,6 +1,7 @@
-"""A training step with default logging against a bare PyTorch loop of the same model, data and batch, without logging.
+"""Times a training step with default logging against a bare PyTorch loop of the same model, data and batch.
 
-Both run in processes of their own, 600 steps after 20 that are not timed, one thread, no evaluation in the timed part.
+The bare loop logs nothing. Each runs in its own process: 600 steps after 20 that are not timed, one thread, no
+evaluation in the timed part.
 Model 64-128-128-10 MLP, 4-bit straight-through activations, SGD with momentum, batch 64, scikit-learn digits.
 Usage: python benchmarks/step.py [--pairs 15]
 """
@@ -40,7 +41,7 @@ def _process(side: str) -> Callable[[], float]:
 
 
 def ours() -> float:
-    """Milliseconds from the start of a step of train.py to the start of the next, all default logging between them."""
+    """Returns milliseconds from the start of a step of train.py to the start of the next, with all default logging."""
     sys.path.insert(0, str(ROOT))
     from experiments.training.trainer import Trainer
 
@@ -63,7 +64,7 @@ def ours() -> float:
 
 
 def bare() -> float:
-    """Milliseconds a step of the bare loop."""
+    """Returns milliseconds for one step of the bare loop."""
     import torch
     from sklearn.datasets import load_digits
     from torch import nn

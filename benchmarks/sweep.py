@@ -1,8 +1,8 @@
-"""Whole sweeps with hydra/launcher=stacked against hydra/launcher=basic and against a Lightning script.
+"""Times whole sweeps with hydra/launcher=stacked against hydra/launcher=basic and against a Lightning script.
 
-Seconds a sweep of 64 runs x 600 steps, start-up included: the digits MLP with quantized activations, batch 64,
-validation every 100 steps, gradient norms every 10. Ours is run whole. The other side is estimated in the same pair
-from a sweep of two seeds a strategy: its seconds, and for every run that it lacks the time between the ends of the two.
+Seconds for a sweep of 64 runs x 600 steps, start-up included: the digits MLP with quantized activations, batch 64,
+validation every 100 steps, gradient norms every 10. Ours runs whole. The other side is estimated in the same pair from
+a sweep of two seeds a strategy: its seconds, plus for each missing run the time between the ends of the two runs.
 
 Usage: python benchmarks/sweep.py [--pairs 15] [--width 32 128] [--steps 600] [--lightning PYTHON]
 `--lightning` is the interpreter of an environment with lightning 2.6.
@@ -31,7 +31,7 @@ AGAINST_LIGHTNING = 1 / 12
 
 
 def main() -> None:
-    """Prints a table of seconds and ratios; on stderr, each time."""
+    """Prints a table of seconds and ratios, and each time on stderr."""
     parser = argparse.ArgumentParser(description="Seconds a sweep.")
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--width", type=int, nargs="*", choices=BOUNDS, default=[*BOUNDS])
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def told(measure: Callable[[], float]) -> Callable[[], float]:
-    """Prints on stderr how long each took."""
+    """Prints the seconds of each call on stderr."""
 
     def measured() -> float:
         value = measure()
@@ -66,30 +66,30 @@ def told(measure: Callable[[], float]) -> Callable[[], float]:
 
 
 def command(strategies: tuple[str, ...], seeds: int, launcher: str, *options: str) -> list[str]:
-    """Our command line for a sweep."""
+    """Returns our command line for a sweep."""
     own = [f"strategy={','.join(strategies)}", f"seed=range({seeds})", f"hydra/launcher={launcher}"]
     return [sys.executable, str(ROOT / "train.py"), "-m", *own, *options]
 
 
 def whole(line: list[str]) -> float:
-    """Seconds of a sweep."""
+    """Returns the seconds of a sweep."""
     with tempfile.TemporaryDirectory() as folder:
         return seconds(line, Path(folder))
 
 
 def estimate(line: list[str], seeds: int) -> float:
-    """Seconds of a sweep of `seeds` seeds a strategy from one of two, whose runs end strategy by strategy."""
+    """Estimates the seconds of a sweep of `seeds` seeds a strategy from one of two, whose strategies run in turn."""
     with tempfile.TemporaryDirectory() as folder:
         return seconds(line, Path(folder)) + further(run_ends(Path(folder)), seeds)
 
 
 def further(ends: list[float], seeds: int) -> float:
-    """Seconds of the runs that are missing, by the time between the ends of the two of a strategy."""
+    """Estimates the seconds of the missing runs by the time between the ends of a strategy's two runs."""
     return (seeds - TWO) * sum(second - first for first, second in zip(ends[::2], ends[1::2], strict=True))
 
 
 def seconds(line: list[str], folder: Path) -> float:
-    """Seconds of a command that fills a folder."""
+    """Returns the seconds of a command that fills a folder."""
     began = time.perf_counter()
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True)
@@ -99,7 +99,7 @@ def seconds(line: list[str], folder: Path) -> float:
 
 
 def run_ends(folder: Path) -> list[float]:
-    """When the last file of each run was written, of ours or of Lightning's script."""
+    """Returns when the last file of each run was written, by us or by Lightning's script."""
     files = [*folder.rglob("status.json")] or [*folder.rglob("hparams.yaml")]
     return sorted(max(file.stat().st_mtime for file in run.parent.rglob("*") if file.is_file()) for run in files)
 

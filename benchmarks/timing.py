@@ -1,7 +1,6 @@
-"""What a function of tensors costs, forward and backward: milliseconds, and the memory that grows with its input.
+"""Measures a function of tensors, forward and backward: milliseconds, and the memory that grows with its input.
 
-Times are CPU times. With one thread they equal the time on the wall of a quiet machine, and other work disturbs them
-less.
+Times are CPU times. With one thread they equal wall-clock times on an idle machine, and other load disturbs them less.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Function = Callable[..., Tensor]
 
 
 def milliseconds(function: Function, x: Tensor, calls: int = 1) -> Callable[[], float]:
-    """A measure of one forward and one backward pass, as the mean of several; the incoming gradient is random."""
+    """Returns a measure of one forward and one backward pass, the mean of several; the incoming gradient is random."""
     gradient = torch.randn_like(function(x).detach())
 
     def measure() -> float:
@@ -30,7 +29,7 @@ def milliseconds(function: Function, x: Tensor, calls: int = 1) -> Callable[[], 
 
 
 def bytes_used(function: Function, x: Tensor) -> float:
-    """Bytes kept for backward and the largest allocation of forward and backward, over the bytes of the input."""
+    """Returns bytes kept for backward, and the largest allocation, both over the bytes of the input."""
     with torch.profiler.profile(profile_memory=True) as profile:
         function(x).sum().backward()
     largest = max(event.self_cpu_memory_usage for event in profile.events())
@@ -38,7 +37,7 @@ def bytes_used(function: Function, x: Tensor) -> float:
 
 
 def saved_bytes(function: Function, x: Tensor) -> float:
-    """Bytes kept for backward, over those of the input; a tensor that is kept twice counts once."""
+    """Returns bytes kept for backward over those of the input; a tensor that is kept twice counts once."""
     kept: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
@@ -46,6 +45,6 @@ def saved_bytes(function: Function, x: Tensor) -> float:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        held = function(x)  # its storages stay alive, so that their addresses differ
+        held = function(x)  # keeps the storages alive, so that their addresses differ
     del held
     return sum(kept.values()) / (x.numel() * x.element_size())

@@ -1,16 +1,20 @@
-"""Draws the gallery: every op's value and derivative under every strategy, and lists the figures in gallery.md.
+"""Draws every op's value and derivative under every strategy, and lists the figures in gallery.md.
 
-    python docs/gallery.py
+    python docs/gallery.py          all figures and the list
+    python docs/gallery.py --text   the list only
 
-Ops and strategies are found by walking their packages, so a new one appears by itself. Strategies that draw noise are
+The ops and strategies are those in their packages, so a new one needs no entry here. A strategy that draws noise is
 shown by the mean of DRAWS draws. Needs matplotlib (the `dev` extra).
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import io
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import matplotlib as mpl
@@ -50,7 +54,7 @@ def beside(*others: float) -> Section:
 
 # Constants other than the defaults, where those would hide the shape.
 CONSTANTS: dict[str, dict[str, object]] = {"quantize": {"bits": 2, "low": -1.5, "high": 1.5}}
-# What is moved along the horizontal axis, where it is neither the one input nor the first entry of a row.
+# The horizontal axis, where it is neither the one input nor the first entry of a row.
 SECTIONS: dict[str, tuple[str, Section]] = {
     "maximum": ("a, at b = 0.5", beside(0.5)),
     "minimum": ("a, at b = 0.5", beside(0.5)),
@@ -69,7 +73,7 @@ def section(stem: str, op: Op) -> tuple[str, Section]:
 
 
 def curves(op: Op, strategy: Strategy, inputs: Section, t: Tensor, T: float | None) -> tuple[Tensor, Tensor]:
-    """The first output and its derivative by t, the mean over draws for a strategy that draws noise."""
+    """The first output and its derivative by t; for a strategy that draws noise, their means over the draws."""
     draws = DRAWS if strategy.noisy(op) else 1
     moved = t.expand(draws, -1).clone().requires_grad_()
     x = inputs(moved)
@@ -80,22 +84,34 @@ def curves(op: Op, strategy: Strategy, inputs: Section, t: Tensor, T: float | No
     return first.detach().mean(0), slope.mean(0)
 
 
-def cells(op: Op) -> Iterator[tuple[str, Strategy]]:
-    classes = strategies()
+def applicable(op: Op) -> dict[str, Strategy]:
+    """The strategies that apply to the op, by name."""
+    classes, found = strategies(), {}
     for name in [*FIRST, *(name for name in classes if name not in FIRST)]:
         strategy = classes[name]()
         try:
             strategy.check(op)
         except EmptyCell:
             continue
-        yield name, strategy
+        found[name] = strategy
+    return found
 
 
-def draw(stem: str, op: Op) -> int:
-    """One figure; returns how many strategies it shows."""
+def describe(stem: str, op: Op, shown: int) -> list[str]:
+    """The lines of gallery.md for an op."""
+    equation = " ".join((inspect.getdoc(type(op)) or "").split("\n\n")[0].split())
+    constants = {field.name: getattr(op, field.name) for field in fields(op)}
+    drawn = ", ".join(f"{name}={value!r}" for name, value in constants.items() if value not in (-math.inf, math.inf))
+    tensors = ", ".join(inspect.signature(op.hard).parameters)
+    calls = ", ".join(f"`hg.{name}({tensors}, strategy)`" for name in op.functions or (stem,))
+    text = f"{equation} Call: {calls}. Figure: `hg.ops.{type(op).__name__}({drawn})`."
+    return [f"### {stem}", "", text, "", f"![{stem} under {shown} strategies](gallery/{stem}.png)", ""]
+
+
+def draw(stem: str, op: Op, shown: list[tuple[str, Strategy]]) -> None:
+    """Draws the figure of an op."""
     label, inputs = section(stem, op)
     t = torch.linspace(-2.5, 2.5, 401, dtype=torch.float64)
-    shown = list(cells(op))
     bands = -(-len(shown) // COLUMNS)
     figure, axes = plt.subplots(
         2 * bands, COLUMNS, figsize=(10.5, 3.9 * bands), sharex=True, squeeze=False, layout="constrained"
@@ -131,20 +147,22 @@ def draw(stem: str, op: Op) -> int:
     figure.savefig(buffer, dpi=100)
     plt.close(figure)
     Image.open(buffer).convert("RGB").quantize(48).save(FIGURES / f"{stem}.png", optimize=True)
-    return len(shown)
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description="Draws the gallery.")
+    parser.add_argument("--text", action="store_true", help="write the list in gallery.md, draw no figure")
+    text = parser.parse_args().text
     mpl.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "font.size": 8})
     FIGURES.mkdir(exist_ok=True)
     lines = []
     for stem, cls in ops().items():
         op = cls(**CONSTANTS.get(stem, {}))
-        shown = draw(stem, op)
-        equation = " ".join((inspect.getdoc(cls) or "").split("\n\n")[0].split())
-        figure = f"![{stem} under {shown} strategies](gallery/{stem}.png)"
-        lines += [f"### {stem}", "", f"{equation} Shown: `{op!r}`.", "", figure, ""]
-        print(f"{stem}: {shown} strategies")
+        shown = applicable(op)
+        if not text:
+            draw(stem, op, list(shown.items()))
+        lines += describe(stem, op, len(shown))
+        print(f"{stem}: {len(shown)} strategies")
     before, _, rest = PAGE.read_text().partition(BEGIN)
     PAGE.write_text(before + BEGIN + "\n\n" + "\n".join(lines) + END + rest.partition(END)[2])
 

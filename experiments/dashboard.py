@@ -1,4 +1,4 @@
-"""TensorBoard on the means and bands of runs: `python -m experiments.dashboard RUNS... [--port 6006]`."""
+"""Serves means and bands of runs in TensorBoard: `hardgrad dashboard RUNS... [--port 6006]`."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ VIEW = "#custom_scalars&regexInput=%5Emean"  # the charts of mean and band, with
 
 @lasting_output()
 def main(arguments: list[str] | None = None) -> int:
-    """Writes the aggregate runs and serves them until stopped; 0 if all is well.
+    """Writes means and bands, serves them until stopped, and returns the exit code.
 
-    1: a file could not be written; 2: there are no runs, the port is in use, or the log folder cannot be written.
+    0: all is well. 1: a file could not be written. 2: there are no runs, the port is in use, or the log folder cannot
+    be written to.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m experiments.dashboard", description="TensorBoard on mean and band."
+        prog="hardgrad dashboard", description="Shows mean and band of runs in TensorBoard."
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUNS", help="run folders, or folders that hold them")
-    parser.add_argument("--port", type=int, default=6006, help="0 takes a free one; default %(default)s")
-    parser.add_argument("--logdir", type=Path, help="where to keep the files that TensorBoard reads; default: nowhere")
+    parser.add_argument("--port", type=int, default=6006, help="0 takes a free port; default %(default)s")
+    parser.add_argument("--logdir", type=Path, help="keep TensorBoard's files there; default: a temporary folder")
     given = parser.parse_args(arguments)
     try:
         with _log_folder(given.logdir) as folder:
@@ -54,20 +55,22 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextmanager
 def _log_folder(chosen: Path | None) -> Iterator[Path]:
-    """The chosen folder, or one that goes when the block ends."""
+    """Yields the chosen folder, or a temporary folder for the block."""
     if chosen is not None:
         yield chosen
         return
     try:
         scratch = tempfile.TemporaryDirectory(prefix="hardgrad-")
     except OSError as error:
-        raise OutputRefused(f"no temporary folder can be made ({reason(error)}); choose one with --logdir") from None
+        raise OutputRefused(
+            f"no temporary folder can be made ({reason(error)}); choose a folder with --logdir"
+        ) from None
     with scratch as folder:
         yield Path(folder)
 
 
 def flags(folder: Path, port: int) -> list[str]:
-    """TensorBoard's arguments: loopback only, read once, every point of a curve."""
+    """Returns TensorBoard's arguments: loopback only, read once, every point of a curve."""
     told = ["--logdir", str(folder), "--host", HOST, "--port", str(port), "--reload_interval", "0"]
     return [*told, "--samples_per_plugin", "scalars=10000,images=100"]
 
@@ -80,7 +83,7 @@ def _serve(folder: Path, port: int) -> int:
     try:
         url = board.launch()
     except program.TensorBoardPortInUseError:
-        print(f"error: port {port} is in use; --port 0 takes one that is free", file=sys.stderr)
+        print(f"error: port {port} is in use; --port 0 takes a free port", file=sys.stderr)
         return 2
     print(f"{url}{VIEW}\nshows {short_path(folder)}; Ctrl+C stops it", flush=True)
     while True:

@@ -1,6 +1,7 @@
-"""One order and one colour for every strategy, in every report: distinct for colour-blind eyes and in grey print.
+"""Gives every strategy one place in the order and one colour, the same in every report.
 
-Okabe and Ito's colours without the yellow, which vanishes on paper; from the ninth strategy on they repeat, dashed.
+The colours are those of Okabe and Ito, distinct for colour-blind readers and in grey, without yellow, which is hard to
+see on paper. From the ninth strategy on they repeat, with dashed lines.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ Dash = str | tuple[int, tuple[int, ...]]
 
 @cache
 def known_strategies() -> tuple[str, ...]:
-    """All strategies of this program: the four basic ones, then the others by name."""
+    """Lists all strategies of this program: the four basic ones, then the others by name."""
     options = {path.stem for path in (CONF / "strategy").glob("*.yaml")}
     return (*FIRST, *sorted(options - set(FIRST)))
 
 
 def rank(strategy: str) -> tuple[int, str]:
-    """The key that sorts strategies in every table and legend; ones that this program does not know come last."""
+    """Returns the key that sorts strategies in tables and legends; unknown strategies come last."""
     return (known_strategies().index(strategy) if strategy in known_strategies() else len(known_strategies()), strategy)
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a variant is drawn."""
+    """Colour, dash and marker of a variant."""
 
     colour: str
     dash: Dash
@@ -57,7 +58,7 @@ class Look:
 
 
 def looks(variants: Iterable[tuple[str, str]]) -> dict[str, Look]:
-    """By name, for (strategy, name) pairs: a strategy's colour is its own, its variants differ in their dashes."""
+    """Returns the look of each (strategy, name), by name: one colour a strategy, one dash a variant."""
     variants = list(variants)
     everyone = [*known_strategies(), *sorted({strategy for strategy, _ in variants} - set(known_strategies()))]
     found: dict[str, Look] = {}
@@ -70,10 +71,10 @@ def looks(variants: Iterable[tuple[str, str]]) -> dict[str, Look]:
 
 @contextmanager
 def style() -> Iterator[Any]:
-    """Our style and matplotlib's figure class, without a display, and without touching the caller's settings."""
+    """Sets our style for a block and yields matplotlib's figure class; the caller's settings stay."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box
+        warnings.filterwarnings("ignore", message="Glyph")  # matplotlib draws a box for a letter that the font lacks
         yield Figure

@@ -1,4 +1,4 @@
-"""The public API under one name: `import hardgrad as hg`. What is named here is imported when it is first used."""
+"""The public API under one name: `import hardgrad as hg`. A name is imported at its first use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -6,24 +6,45 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from experiments import ConfigError as ConfigError
+    from experiments import Run as Run
+    from experiments import RunFailed as RunFailed
+    from experiments import SweepRuns as SweepRuns
     from experiments import load as load
+    from experiments import options as options
+    from experiments import sweep as sweep
+    from experiments import train as train
+    from experiments.compare.forms.answer import Comparison as Comparison
+    from experiments.compare.forms.answer import compare as compare
     from surrogates import *  # noqa: F403
     from surrogates.functional.op_function import OpFunction
 
     def __getattr__(name: str) -> OpFunction: ...
 
 else:
+    _COMPARISON = "experiments.compare.forms.answer"
+    _EXPERIMENTS = {
+        "Comparison": _COMPARISON,
+        "ConfigError": "experiments",
+        "Run": "experiments",
+        "RunFailed": "experiments",
+        "SweepRuns": "experiments",
+        "compare": _COMPARISON,
+        "load": "experiments",
+        "options": "experiments",
+        "sweep": "experiments.command.in_python",  # `experiments.sweep` is also a package
+        "train": "experiments",
+    }
 
     def __getattr__(name):
-        """The library's names, and `load`, which gives a finished run's model."""
-        if name == "load":
-            return import_module("experiments").load
+        """The names of `surrogates`, and those that train, load and compare runs."""
+        if name in _EXPERIMENTS:
+            return getattr(import_module(_EXPERIMENTS[name]), name)
         if name == "__all__":
-            return sorted([*import_module("surrogates").__all__, "load"])
+            return sorted([*import_module("surrogates").__all__, *_EXPERIMENTS])
         if name.startswith("_"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module("surrogates"), name)
 
-
-def __dir__() -> list[str]:
-    return sorted([*dir(import_module("surrogates")), "__version__", "load"])
+    def __dir__():
+        return sorted([*dir(import_module("surrogates")), "__version__", *_EXPERIMENTS])

@@ -1,24 +1,24 @@
-"""The command `hardgrad`: its first word chooses what runs, the rest is handed over."""
+"""The command `hardgrad`: its first word chooses the module that runs, which gets the other words."""
 
 import os
 import runpy
 import sys
 
-COMMANDS = {  # the module that runs, and what for
+COMMANDS = {  # the module that runs, and its purpose
     "train": ("experiments.command", "train one model, or with -m a sweep"),
-    "compare": ("experiments.compare", "which strategy is best, by how much, and how sure that is"),
+    "compare": ("experiments.compare", "tell which strategy is best, by how much, and how sure that is"),
     "evaluate": ("experiments.evaluate", "score a finished run again"),
     "search": ("experiments.search", "search for a learning rate, a temperature or another key"),
     "oracles": ("experiments.oracles", "score the strategies against exact gradients"),
-    "dashboard": ("experiments.dashboard", "TensorBoard on the means and bands of runs"),
-    "diagnose": ("surrogates.diagnose", "why a gradient is None, zero or NaN"),
-    "kinks": ("surrogates.kinks", "what torch does at kinks and ties"),
+    "dashboard": ("experiments.dashboard", "show the means and bands of runs in TensorBoard"),
+    "diagnose": ("surrogates.diagnose", "find out why a gradient is None, zero or NaN"),
+    "kinks": ("surrogates.kinks", "list what torch does at kinks and ties"),
 }
 HELP = ("-h", "--help")
 
 
 def main() -> None:
-    """Runs a command as `python -m MODULE` would; exits with 2 for an unknown one."""
+    """Runs a command as `python -m MODULE` does; exits with 2 if the command is unknown."""
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name == "--version":
         from hardgrad import __version__
@@ -38,7 +38,7 @@ def main() -> None:
 def usage() -> str:
     """The commands, one a line."""
     lines = [f"  {name:<10} {purpose}" for name, (_, purpose) in COMMANDS.items()]
-    return "\n".join(["usage: hardgrad COMMAND ...", "", *lines, "", "hardgrad COMMAND --help says more."])
+    return "\n".join(["usage: hardgrad COMMAND ...", "", *lines, "", "hardgrad COMMAND --help lists its options."])
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        """What a training run does not need is imported when it is first asked for; other names are functions."""
+        """Imports the names that a training run does not need at their first use; other names are functions of ops."""
         if name in _ROOMS:
             return import_module(f"surrogates.{name}")
         if name in _ON_DEMAND:

@@ -1,4 +1,4 @@
-"""Straight-through over a whole function: where it begins and ends is the user's choice, not the op's."""
+"""Straight-through over a whole function, whose extent the user chooses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class _Running(threading.local):
-    """The pass that each thread is in; torch.compile traces this, and would not trace a ContextVar."""
+    """The pass that each thread is in. A threading.local, because torch.compile cannot trace a ContextVar."""
 
     now: Pass | None = None
 
@@ -29,7 +29,7 @@ _running = _Running()
 
 
 def current_pass() -> Pass | None:
-    """The pass of the block that is running, None outside of one."""
+    """The pass of the running block; None outside a block."""
     return _running.now
 
 
@@ -45,16 +45,17 @@ def _within(now: Pass) -> Iterator[None]:
 def straight_through(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """f_st(x) = f(x) with every hard op hard, and the derivatives of f(x) with every hard op relaxed.
 
-    Straight-through does not compose: in relu(x) relu(y), each relu hard with a smooth derivative, x has the derivative
-    relu'(x) relu(y), which is 0 where y < 0, because the partner's value is hard. Wrapped as a whole, the function runs
-    twice: in the first pass every strategy inside it, called by itself or by a HardLayer, gives op.hard(x); in the
-    second its relaxation, smooth values included, whose derivatives, of every order, the result has. The relaxation is
-    the smooth reading for `smooth`, the carrier for `ste`; other strategies do in the second pass what they do outside.
-    A HardLayer in evaluation stays hard in both.
+    Straight-through does not compose. In relu(x) relu(y), each relu hard with a smooth derivative, x has the derivative
+    relu'(x) relu(y). That is 0 where y < 0, because the other factor's value is hard.
+    A wrapped function runs twice. In the first pass every strategy inside it, called by itself or by a HardLayer,
+    returns op.hard(x). In the second it returns its relaxation, smooth values included; the result has the derivatives,
+    of every order, of this pass. The relaxation is the smooth reading for `smooth` and the carrier for `ste`. Other
+    strategies do in the second pass what they do outside. A HardLayer in evaluation stays hard in both.
 
-    The result is a tensor, or tensors in tuples, lists and dicts; those that are not floating are the first pass's. A
-    block inside a block belongs to the outer one. The function must do the same both times: no dropout, no statistics
-    that it updates. Works as a decorator, under torch.func and under torch.compile. Each thread has its own.
+    The result is a tensor, or tensors in tuples, lists and dicts. Tensors that are not floating are those of the first
+    pass. A block inside a block is part of the outer block. The function must do the same both times: no dropout, no
+    statistics that it updates. Works as a decorator, under torch.func and under torch.compile. Each thread has its own
+    block.
     """
 
     @functools.wraps(function)
@@ -72,7 +73,7 @@ def straight_through(function: Callable[Arguments, Result]) -> Callable[Argument
 
 
 def _join(value: Any, carrier: Any) -> Any:
-    """The first pass's result, its floating tensors with the derivatives of the second's."""
+    """The first pass's result; its floating tensors have the derivatives of the second's."""
     if isinstance(value, Tensor):
         return graft(value.detach(), carrier) if value.is_floating_point() else value
     if isinstance(value, dict):

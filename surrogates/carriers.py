@@ -1,4 +1,4 @@
-"""Carriers: tensors of which only the derivative is used, and the numbers next to a bound."""
+"""Carriers, tensors of which only the derivative is used, and the dtype's neighbours of a bound."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ SMALLEST_NORMAL = sys.float_info.min
 
 
 def detached(x: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The tensors without their graph, which a value that is grafted does not need."""
+    """The tensors without their graph; a grafted value needs none."""
     return tuple(tensor.detach() for tensor in x)
 
 
 def flat(x: Tensor) -> Tensor:
-    """A zero in the graph of x: derivative exactly 0, even for infinite x or incoming gradient."""
+    """0 with a graph to x; its derivative is exactly 0, even if x or the incoming gradient is infinite."""
     return torch.where(torch.zeros((), dtype=torch.bool, device=x.device), x, torch.zeros((), dtype=x.dtype))
 
 
 def passing(x: Tensor, mask: Tensor) -> Tensor:
-    """A carrier with x's derivative where `mask` and 0 elsewhere; a product, since `where` is 8 x slower on a CPU.
+    """A carrier with x's derivative where `mask` holds and 0 elsewhere.
 
-    NaN where x is infinite and the mask is off: graft's derivative is 0 there too.
+    A product, since `where` is 8 x slower on a CPU. Where x is infinite and the mask is off the carrier is NaN, and the
+    derivative that `graft` gives is 0 there too.
     """
     return x * mask
 
@@ -33,8 +34,8 @@ def passing(x: Tensor, mask: Tensor) -> Tensor:
 def passing_between(x: Tensor, low: float, high: float, strict: bool = False) -> Tensor:
     """A carrier with x's derivative on [low, high], or on (low, high) if `strict`, and 0 elsewhere.
 
-    hardtanh's derivative is 0 at both of its bounds on every torch, so inclusive bounds are its bounds moved out by one
-    number; it takes one kernel where the mask takes four.
+    hardtanh's derivative is 0 at both of its bounds on every torch. So for inclusive bounds each bound is moved out to
+    the next number. It takes one kernel, a mask takes four.
     """
     if x.dtype not in (torch.float32, torch.float64) or torch.compiler.is_compiling():
         return torch.where((x > low) & (x < high) if strict else (x >= low) & (x <= high), x, 0)
@@ -45,14 +46,14 @@ def passing_between(x: Tensor, low: float, high: float, strict: bool = False) ->
 
 
 def denormals_are_zero() -> bool:
-    """Whether this thread takes numbers too small for full precision as 0 (`torch.set_flush_denormal`)."""
+    """Whether this thread treats denormal numbers as 0 (`torch.set_flush_denormal`)."""
     return SMALLEST_NORMAL / 2 == 0.0
 
 
 def around(low: float, high: float, dtype: torch.dtype) -> tuple[float, float]:
-    """The numbers of a dtype next below `low` and next above `high`.
+    """The next number of the dtype below `low` and the next above `high`.
 
-    Where denormal numbers are 0, next to 0 is the smallest normal one.
+    If denormal numbers are 0, the neighbour of 0 is the smallest normal number.
     """
     return _around(low, high, dtype, denormals_are_zero())
 

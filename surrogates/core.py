@@ -1,4 +1,4 @@
-"""The core: what a strategy is, and the names that ops and strategies are made of."""
+"""The base class of strategies, and the names that ops and strategies are built from."""
 
 from __future__ import annotations
 
@@ -25,23 +25,27 @@ KernelName = Literal["logistic", "normal", "uniform", "triangular", "cauchy", "f
 
 @dataclass(frozen=True)
 class Strategy(Member):
-    """Which readings of an op give the value and the derivative; plain numbers and names, one call.
+    """Which readings of an op give the value and the derivative.
 
-    Every strategy has the knobs `temperature` and `kernel`; one that it does not use is None.
-    Raises ValueError for a number that float32 cannot hold; a subclass's own checks come after that one.
+    The fields are plain numbers and names. Every strategy has `temperature` and `kernel`; a strategy that does not use
+    one has None.
+    A subclass's own checks come after those of this class.
+    Raises ValueError if float32 cannot hold a number.
     """
 
     temperature: float | None = None
     kernel: KernelName | None = None
-    soft_forward: ClassVar[bool] = False  # trains on another value than the hard op's
-    estimates: ClassVar[bool] = False  # the derivative is right in the mean over the noise, not for each draw
+    soft_forward: ClassVar[bool] = False  # the value in training is not the hard op's
+    estimates: ClassVar[bool] = False  # the derivative is right in the mean over the noise, not in each draw
 
     def __call__(self, op: Op, *x: Tensor, T: Tensor | float | None = None, noise: Tensor | None = None) -> Tensor:
         """The op on x under this strategy; T defaults to `temperature`.
 
-        `noise` is uniform on (0, 1), shaped as `noise_shape` says and at least float32: half precision rounds it to 0
-        and 1. Raises TypeError for inputs that are not floating, ValueError for noise that is needed and missing or of
-        another shape, EmptyCell for a reading the op lacks.
+        `noise` is uniform on (0, 1), of the shape `noise_shape`, and at least float32, as half precision rounds it to 0
+        and 1.
+        Raises TypeError if an input is not floating.
+        Raises ValueError if noise is needed and missing, or of another shape.
+        Raises EmptyCell if the op lacks a reading that the strategy needs.
         """
         require_floating(op, *x)
         shape = self.noise_shape(op, *x)
@@ -55,11 +59,11 @@ class Strategy(Member):
         return act(op, *x, T=T, noise=noise)
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
-        """Value and derivative of the op, combined from its readings."""
+        """Computes value and derivative from the op's readings."""
         raise NotImplementedError
 
     def relaxed(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
-        """The function whose derivatives a straight-through block has: what `combine` gives, or the carrier."""
+        """The function whose derivatives a straight-through block uses: the carrier, or what `combine` returns."""
         return self.combine(op, *x, T=T, noise=noise)
 
     def check(self, op: Op) -> None:
@@ -67,7 +71,7 @@ class Strategy(Member):
         raise NotImplementedError
 
     def uses(self, op: Op) -> frozenset[str]:
-        """Which of the knobs `temperature` and `kernel` have an effect on this op."""
+        """Those of the fields `temperature` and `kernel` that affect this op."""
         return frozenset()
 
     def noisy(self, op: Op) -> bool:
@@ -75,7 +79,7 @@ class Strategy(Member):
         return False
 
     def noise_shape(self, op: Op, *x: Tensor) -> tuple[int, ...] | None:
-        """The shape of the uniforms that the call needs for these inputs, sample axis first; None if it needs none."""
+        """The shape of the uniform numbers that the call needs for these inputs, sample axis first; else None."""
         return tuple(x[0].shape) if self.noisy(op) else None
 
     def temperature_at(self, progress: float) -> float | None:
@@ -83,22 +87,22 @@ class Strategy(Member):
         return self.temperature
 
     def at(self, progress: float) -> Strategy:
-        """The strategy that acts at a share of training between 0 and 1: this one, unless it turns into another."""
+        """The strategy that acts at a share of training between 0 and 1; a strategy may turn into another."""
         return self
 
     @property
     def changes(self) -> bool:
-        """Whether it is another strategy, or has another temperature, at the end of training than at its start."""
+        """Whether the strategy or its temperature at the end of training differs from that at the start."""
         return self.temperature_at(1.0) != self.temperature_at(0.0) or self.at(1.0) != self.at(0.0)
 
     @property
     def gap_target(self) -> float | None:
-        """For a temperature that falls only while the soft-to-hard gap is above a target: that target."""
+        """The soft-to-hard gap above which the temperature falls; None if it does not depend on the gap."""
         return None
 
     @property
     def by_epoch(self) -> bool:
-        """Whether the temperature changes between epochs only."""
+        """Whether the temperature changes only between epochs."""
         return False
 
 

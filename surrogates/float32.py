@@ -1,4 +1,4 @@
-"""Numbers that torch holds: constants in float32, in which ops compute at least, counts, and lower precision."""
+"""Checks of numbers that torch must hold, and the precision that ops compute in."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 SMALLEST, LARGEST, RESOLUTION = 2.0**-126, 2.0**127 * (2 - 2.0**-23), 2.0**-23
-WIDEST = 1e25  # of a range: float32 holds it times the largest temperature, and sums over many samples of it
-MOST = 2**31 - 1  # of anything that is counted: sizes, samples, steps
+WIDEST = 1e25  # a range's largest bound; float32 holds its product with the largest temperature, and sums of it
+MOST = 2**31 - 1  # the largest count: of sizes, samples, steps
 
 
 def require_float32(**constants: float) -> None:
-    """Raises ValueError naming the first constant that is NaN, or finite, not 0 and outside float32's normal range."""
+    """Raises ValueError for the first constant that is NaN, or finite, not 0 and outside float32's normal range."""
     for name, value in constants.items():
         if math.isnan(value):
             raise ValueError(f"{name} must be a number, got {value}")
@@ -28,7 +28,7 @@ def require_float32(**constants: float) -> None:
 
 
 def require_count(least: int = 1, most: int = MOST, **counts: int) -> None:
-    """Raises ValueError naming the first count that is no whole number between `least` and `most`."""
+    """Raises ValueError for the first count that is no whole number between `least` and `most`."""
     for name, value in counts.items():
         if type(value) is not int or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value}")
@@ -37,14 +37,17 @@ def require_count(least: int = 1, most: int = MOST, **counts: int) -> None:
 
 
 def require_power_of_two(**constants: float) -> None:
-    """Raises ValueError naming the first constant that is no power of two between 2^-20 and 2^20."""
+    """Raises ValueError for the first constant that is no power of two between 2^-20 and 2^20."""
     for name, value in constants.items():
         if not (2.0**-20 <= value <= 2.0**20 and math.frexp(value)[0] == 0.5):
             raise ValueError(f"{name} must be a power of two between 2^-20 and 2^20, got {value}")
 
 
 def require_range(low: float, high: float, steps: int = 1) -> None:
-    """Raises ValueError unless low < high are at most WIDEST and float32 holds every end of the equal steps between."""
+    """Checks that float32 holds a range and the ends of its equal steps.
+
+    Raises ValueError unless low < high are finite, at most WIDEST in size, and far enough apart for the steps.
+    """
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"low and high must be finite with low < high, got low={low} and high={high}")
     require_float32(low=low, high=high)
@@ -59,14 +62,14 @@ def require_range(low: float, high: float, steps: int = 1) -> None:
 
 
 def require_floating(op: object, *x: Tensor) -> None:
-    """Raises TypeError naming the op if an input is not a floating tensor."""
+    """Raises TypeError, which names the op, if an input is not a floating tensor."""
     for tensor in x:
         if not tensor.is_floating_point():
             raise TypeError(f"{type(op).__name__} needs floating inputs, got {tensor.dtype}; convert with x.float()")
 
 
 def in_float32(function: Callable[..., Tensor], *x: Tensor, **kwargs: Any) -> Tensor:
-    """`function` of x, computed in float32 if x is of lower precision, returned in x's dtype."""
+    """`function` of x, computed in float32 if x has lower precision; returned in x's dtype."""
     dtype = x[0].dtype
     if dtype in (torch.float64, torch.float32):
         return function(*x, **kwargs).to(dtype)
@@ -74,7 +77,7 @@ def in_float32(function: Callable[..., Tensor], *x: Tensor, **kwargs: Any) -> Te
 
 
 def without_autocast(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A Function's `forward` or `backward` whose products are computed in the precision of their factors."""
+    """Decorates a Function's `forward` or `backward`: its products have the precision of their factors."""
 
     @wraps(method)
     def exact(ctx: Any, tensor: Tensor, *rest: Any) -> Any:
@@ -85,11 +88,11 @@ def without_autocast(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def autocasts(x: Tensor) -> bool:
-    """Whether autocast is on for x's device; some devices have none."""
+    """Whether autocast is on for x's device. Some devices have no autocast."""
     device = x.device.type
     return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 def no_autocast(x: Tensor) -> AbstractContextManager[Any]:
-    """A block in which products of tensors on x's device are computed in the precision of their factors."""
+    """A block in which products of tensors on x's device have the precision of their factors."""
     return torch.autocast(x.device.type, enabled=False) if autocasts(x) else nullcontext()

@@ -1,4 +1,4 @@
-"""`graft`, the one place where a value and a derivative come apart."""
+"""`graft`, the only place where a value gets the derivative of another tensor."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def graft(value: Tensor, carrier: Tensor) -> Tensor:
     """The value of `value` with the derivatives, of every order, of `carrier`.
 
     `torch.equal(graft(v, c), v)` for every finite or infinite v, in v's dtype. Where `carrier` is infinite or NaN the
-    derivative is 0. Unlike `c + (v - c).detach()` nothing is added to the value, so no bit of it changes.
-    The result takes over the memory of a `value` without a graph: an operation in place on it writes there.
+    derivative is 0. Unlike in `c + (v - c).detach()`, nothing is added to the value, so no bit of it changes.
+    The result shares the memory of a `value` without a graph: an in-place operation on the result changes that `value`.
 
     Raises ValueError if the shapes differ.
     """
     if value.shape != carrier.shape:
         raise ValueError(f"graft needs equal shapes, got value {tuple(value.shape)} and carrier {tuple(carrier.shape)}")
-    if torch.compiler.is_compiling() or transforms_active():  # there the Function below fails or gives silent zeros
+    if torch.compiler.is_compiling() or transforms_active():  # there the Function below fails or silently returns zeros
         difference = carrier - carrier.detach()
         difference = torch.where(carrier.detach().isfinite(), difference, torch.zeros_like(difference))
         return value.detach() + difference.to(value.dtype)
-    owned = value.detach().clone() if value.requires_grad else value  # a parameter must not be written through
+    owned = value.detach().clone() if value.requires_grad else value  # in-place operations must not change a parameter
     grafted: Tensor = _Graft.apply(owned, carrier)
     return grafted
 
@@ -51,7 +51,7 @@ class _Graft(torch.autograd.Function):
 
 
 def _alias(x: Tensor) -> Tensor:
-    """x's memory, but no view of x: autograd refuses to write in place into a view that a Function returns."""
+    """A tensor on x's memory that is not a view: autograd refuses in-place writes to a view that a Function returns."""
     alias: Tensor = x.new_empty(0).set_(x.untyped_storage(), x.storage_offset(), x.shape, x.stride())
     return alias
 

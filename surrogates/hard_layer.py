@@ -1,4 +1,4 @@
-"""The module that holds an op and its strategy, and the switch between them."""
+"""The module that holds an op and its strategy, and the switch between strategy and hard op."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ Mode = Literal["strategy", "hard"]
 
 
 class HardLayer(nn.Module):
-    """An op under a strategy while training, the hard op itself in evaluation.
+    """An op under a strategy in training, the hard op itself in evaluation.
 
-    Each is an object or, with default values, a name: `HardLayer("round", "ste")`.
+    Op and strategy are objects or, with default values, names: `HardLayer("round", "ste")`.
 
-    `mode` is `strategy` or `hard`; `train()` and `eval()` set it, `surrogates.mode` overrides it in a block.
-    The temperature is a 0-d buffer, None if this strategy uses none on this op; `anneal` writes it in place, and a
-    change of the model's precision does not convert it. `acting` is the strategy that acts now, for most `strategy`
-    itself. `clock` is that of a schedule by the soft-to-hard gap.
-    Raises EmptyCell if the op lacks what the strategy needs, ValueError for an unknown name, TypeError for another kind
-    of object.
+    `mode` is `strategy` or `hard`. `train()` and `eval()` set it; `surrogates.mode` overrides it in a block.
+    `temperature` is a 0-d buffer, None if the strategy uses none on this op. `anneal` writes it in place. A change of
+    the model's precision does not convert it. `acting` is the strategy that acts now, usually `strategy` itself.
+    `clock` is the clock of a schedule by the soft-to-hard gap, else None.
+    Raises EmptyCell if the op lacks a reading that the strategy needs.
+    Raises ValueError if a name is unknown.
+    Raises TypeError if an argument is neither such an object nor a name.
     """
 
     temperature: Tensor | None
@@ -51,7 +52,7 @@ class HardLayer(nn.Module):
         self.draws = 0
 
     def forward(self, *x: Tensor) -> Tensor:
-        """The op on x, under the strategy or hard, by `mode`."""
+        """The op on x, under the strategy or hard, as `mode` says."""
         if self.mode == "hard":
             require_floating(self.op, *x)
             return self.op.hard(*x)
@@ -61,21 +62,21 @@ class HardLayer(nn.Module):
         return output
 
     def _note(self, number: float | None) -> None:
-        """Keeps the number that the temperature was given, so that no step must wait for a device to read it."""
+        """Keeps the temperature's number, so that no step waits for a device to read it."""
         self._noted: tuple[float, Tensor, int | None] | None = None
         if self.temperature is not None and number is not None:
             rounded = torch.tensor(number, dtype=self.temperature.dtype, device="cpu").item()
             self._noted = rounded, self.temperature, writes(self.temperature)
 
     def _noted_temperature(self) -> float | None:
-        """That number; None if the buffer was replaced or written to since."""
+        """The number kept by `_note`; None if the buffer was replaced or written to since."""
         if self._noted is None:
             return None
         number, buffer, count = self._noted
         return number if buffer is self.temperature and count is not None and writes(buffer) == count else None
 
     def _read_temperature(self) -> Tensor | float | None:
-        """The temperature for the op: the buffer, or its number where reading the buffer would wait for a device."""
+        """The temperature for the op: the buffer, or its number if reading the buffer would wait for a device."""
         if self.temperature is None or self.temperature.device.type == "cpu" or is_traced():
             return self.temperature
         number = self._noted_temperature()
@@ -99,7 +100,7 @@ class HardLayer(nn.Module):
         before = self.temperature, None if self.clock is None else self.clock.state
         number = self._noted_temperature()
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        if before[0] is not None and self.temperature is not None:  # half() would round it, a small one to 0
+        if before[0] is not None and self.temperature is not None:  # half() would round it, and a small one to 0
             self.temperature = before[0].to(self.temperature.device)
             self._note(number)
         if before[1] is not None and self.clock is not None:
@@ -107,9 +108,9 @@ class HardLayer(nn.Module):
         return self
 
     def anneal(self, progress: float, epoch: float | None = None) -> None:
-        """Writes the temperature scheduled for a share of training into the buffer.
+        """Writes the scheduled temperature for a share of training into the buffer.
 
-        `epoch` is the share of training at the beginning of the present epoch; a schedule by epochs needs it.
+        `epoch` is the share of training at the start of the current epoch; only a schedule by epochs needs it.
         """
         self.acting = self.strategy.at(progress)
         scheduled = self.strategy.temperature_at(self.read_clock(progress, epoch))
@@ -118,10 +119,13 @@ class HardLayer(nn.Module):
             self._note(scheduled)
 
     def read_clock(self, progress: float, epoch: float | None) -> float:
-        """The share of training that the schedule is read at."""
+        """The share of training at which the schedule is read.
+
+        Raises ValueError if the schedule goes by epochs and `epoch` is None.
+        """
         if self.strategy.by_epoch:
             if epoch is None:
-                raise ValueError(f"{self.strategy} goes by epochs: anneal needs the share of training before this one")
+                raise ValueError(f"{self.strategy} goes by epochs: anneal needs `epoch`, the share at its start")
             return epoch
         return progress if self.clock is None else self.clock(progress)
 
@@ -137,7 +141,7 @@ def hard_layers(model: nn.Module) -> dict[str, HardLayer]:
 
 @contextmanager
 def mode(model: nn.Module, mode: Mode) -> Iterator[None]:
-    """Sets the mode of every hard layer of a model in a block; it overrides train() and eval()."""
+    """Sets the mode of every hard layer of a model in a block; overrides train() and eval()."""
     require_word("mode", mode, get_args(Mode))
     layers = hard_layers(model).values()
     before = [layer.mode for layer in layers]
@@ -153,14 +157,14 @@ def mode(model: nn.Module, mode: Mode) -> Iterator[None]:
 def anneal(model: nn.Module, progress: float, epoch: float | None = None) -> None:
     """Sets every hard layer's temperature to its schedule's value at a share of training between 0 and 1.
 
-    `epoch` is the share at the beginning of the present epoch; only schedules by epochs need it.
+    `epoch` is the share at the start of the current epoch; only schedules by epochs need it.
     """
     for layer in hard_layers(model).values():
         layer.anneal(progress, epoch)
 
 
 def key_noise(model: nn.Module, seed: int | Tensor, step: int) -> None:
-    """Keys the noise of every hard layer to a seed and a step; the same key draws the same noise."""
+    """Keys the noise of every hard layer to a seed and a step. The same key draws the same noise."""
     for index, layer in enumerate(hard_layers(model).values()):
         layer.noise_key = (seed, step, index)
         layer.draws = 0

@@ -1,6 +1,6 @@
-"""What this torch does at kinks and ties. The command line of `surrogates.kinks`.
+"""Print what the installed torch does at kinks, ties and jumps.
 
-Usage: python -m surrogates.kinks [--markdown]
+Usage: hardgrad kinks [--markdown]
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from surrogates.kink_probes.table import kinks
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints the table; the exit code."""
-    parser = argparse.ArgumentParser("python -m surrogates.kinks", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--markdown", action="store_true", help="a Markdown table")
+    """Prints the table and returns the exit code."""
+    parser = argparse.ArgumentParser("hardgrad kinks", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     table = kinks()
     print(table.markdown() if parser.parse_args(arguments).markdown else table)
     return 0

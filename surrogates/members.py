@@ -11,22 +11,22 @@ from typing import Any
 from surrogates.core import OPS, READINGS, STRATEGIES, EmptyCell, Op, Strategy
 from surrogates.kernels import KERNELS
 
-OVER_TRAINING = {"schedule", "clock"}  # choices without an effect on one call
+OVER_TRAINING = {"schedule", "clock"}  # choices that do not affect a single call
 NOT_VARIED = {"kernel", "rule", *OVER_TRAINING}  # `rule` has no effect almost everywhere
 
 
 def ops() -> dict[str, type[Op]]:
-    """The classes of ops by the stem of their module."""
+    """The ops by the stem of their module."""
     return OPS.classes
 
 
 def strategies() -> dict[str, type[Strategy]]:
-    """The classes of strategies by the stem of their module, without the shared bases."""
+    """The strategies by the stem of their module, without shared bases."""
     return STRATEGIES.classes
 
 
 def variants(stem: str, cls: type[Strategy], op: Op) -> Iterator[tuple[str, Strategy]]:
-    """A strategy class with every combination of its named choices and of the forms of the op's readings."""
+    """A strategy class with every combination of its named choices and the op's forms."""
     hints = typing.get_type_hints(cls)
     choices: dict[str, list[str | None]] = {
         field.name: list(typing.get_args(hints[field.name]))
@@ -42,7 +42,7 @@ def variants(stem: str, cls: type[Strategy], op: Op) -> Iterator[tuple[str, Stra
 
 
 def under_each_kernel(strategy: Strategy, ops: Sequence[Op]) -> Iterator[tuple[str | None, Strategy]]:
-    """The strategy under every kernel with which it applies to all ops, by kernel; as it is if it uses none on them."""
+    """The strategy under every kernel with which it applies to all ops, by kernel; unchanged if it uses no kernel."""
     kernels: Iterable[Any] = KERNELS if any("kernel" in strategy.uses(op) for op in ops) else [None]
     for kernel in kernels:
         fitted = strategy if kernel is None else replace(strategy, kernel=kernel)
@@ -55,9 +55,9 @@ def under_each_kernel(strategy: Strategy, ops: Sequence[Op]) -> Iterator[tuple[s
 
 
 def at_width(strategy: Strategy, T: float, law: str | None, kernel: str | None) -> Strategy:
-    """The strategy at temperature T of `law`: with another `kernel`, at the T of equal interquartile range.
+    """The strategy at temperature T of `law`; for another `kernel`, at the T of equal interquartile range.
 
-    Unchanged where that is outside the strategy's range.
+    Unchanged if that T is outside the strategy's range.
     """
     if law is not None and kernel is not None:
         T *= KERNELS[law].interquartile_range / KERNELS[kernel].interquartile_range

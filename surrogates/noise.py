@@ -1,7 +1,7 @@
-"""Noise as uniforms keyed by (seed, step, layer, draw): the same for every strategy, engine and resumed run.
+"""Noise as uniform numbers keyed by (seed, step, layer, draw): the same for every strategy, engine and resumed run.
 
-The CPU draws from torch's generator, which takes one seed a call. Elsewhere each number is a hash of its key and its
-place (SplitMix64; Steele, Lea & Flood 2014), so that the noise of many seeds is made at once.
+The CPU draws from torch's generator, one seed a call. On other devices each number is a hash of its key and its place
+(SplitMix64; Steele, Lea & Flood 2014), so that one call draws the noise of many seeds.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ EULER = 0.57721566490153286
 
 
 def uniforms(like: Tensor, key: tuple[Any, ...], shape: tuple[int, ...] | None = None) -> Tensor:
-    """Uniform numbers on (0, 1) of a shape, the dtype (at least float32) and device of `like`; no global generator.
+    """Uniform numbers on (0, 1) with the device of `like` and its dtype, at least float32.
 
-    The shape is that of `like` unless it is given. The seed, first in the key, may be a 0-d int64 tensor: under vmap
-    each example draws what its seed draws outside.
+    No global generator is used. The shape is by default that of `like`. The seed, first in the key, may be a 0-d int64
+    tensor. Under vmap each example draws what its seed draws outside vmap.
     """
     if isinstance(key[0], Tensor):
         drawn: Tensor = _Keyed.apply(like, key[0], key[1:], shape)
@@ -34,7 +34,7 @@ def uniforms(like: Tensor, key: tuple[Any, ...], shape: tuple[int, ...] | None =
 def uniforms_of_seeds(
     like: Tensor, seeds: Sequence[int], rest: tuple[Any, ...], shape: tuple[int, ...] | None = None
 ) -> Tensor:
-    """The uniforms of each seed, (seeds, *shape), all with the same rest of the key."""
+    """The uniform numbers of each seed, (seeds, *shape), with the same rest of the key."""
     dtype = torch.promote_types(like.dtype, torch.float32)
     shape = tuple(like.shape) if shape is None else shape
     digests = [_digest((seed, *rest)) for seed in seeds]
@@ -68,12 +68,12 @@ def splitmix(starts: Tensor, count: int, dtype: torch.dtype) -> Tensor:
 
 
 def _shift_right(z: Tensor, bits: int) -> Tensor:
-    """z >> bits as if z had no sign."""
+    """z >> bits of z as an unsigned number."""
     return (z >> bits) & ((1 << (64 - bits)) - 1)
 
 
 def _as_signed(number: int) -> int:
-    """A number of 64 bits as int64 writes it."""
+    """The int64 with the bits of an unsigned number of 64 bits."""
     return number - (1 << 64) if number >> 63 else number
 
 
@@ -88,7 +88,7 @@ def gumbel_log_density(e: Tensor) -> Tensor:
 
 
 class _Keyed(torch.autograd.Function):
-    """A generator cannot be batched, so the batching rule draws one example after another."""
+    """Draws with a batched seed: a generator cannot be batched, so the rule for vmap draws example after example."""
 
     @staticmethod
     def forward(like: Tensor, seed: Tensor, rest: tuple[int, ...], shape: tuple[int, ...] | None) -> Tensor:

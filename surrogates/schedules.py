@@ -1,6 +1,6 @@
-"""Temperature schedules: T as a function of the share of training that is done, from `start` to a floor `end` > 0.
+"""Temperature schedules: T as a function of the share of training done, from `start` to a floor `end` > 0.
 
-`GapClock` measures that share where only steps with a large soft-to-hard gap count.
+`GapClock` counts only the steps with a large soft-to-hard gap.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ ScheduleName = Literal["constant", "linear", "exponential", "cosine", "sigmoid"]
 
 @dataclass(frozen=True)
 class Schedule(Member):
-    """T(progress) for progress in [0, 1], units of the op's input; both ends are reached exactly.
+    """T(progress) for progress in [0, 1], in units of the op's input; reaches both ends exactly.
 
-    Raises ValueError for an end that is not between SMALLEST and LARGEST.
+    Raises ValueError if an end is not between SMALLEST and LARGEST.
     """
 
     start: float
@@ -36,7 +36,7 @@ class Schedule(Member):
             require_temperature(name, value)
 
     def __call__(self, progress: float) -> float:
-        """The temperature at a share of training; progress beyond [0, 1] is held at the ends."""
+        """The temperature at a share of training; progress is clamped to [0, 1]."""
         return self.interpolate(min(max(progress, 0.0), 1.0))
 
     def interpolate(self, progress: float) -> float:
@@ -76,7 +76,7 @@ class Cosine(Schedule):
 class Sigmoid(Schedule):
     """T = end + (start - end) (1 - tanh(5 (p - 0.5)) / tanh(2.5)) / 2.
 
-    The logistic curve of steepness 10 that PARQ anneals by (Jin et al. 2025, arXiv 2503.15748), from 1 to 0.
+    PARQ's annealing curve (Jin et al. 2025, arXiv 2503.15748): a logistic curve of steepness 10.
     """
 
     def interpolate(self, progress: float) -> float:
@@ -94,20 +94,20 @@ SCHEDULES: dict[str, type[Schedule]] = {
 
 
 def require_temperature(name: str, value: float | None) -> None:
-    """Raises ValueError unless the temperature is between SMALLEST and LARGEST: T -> 0 is hard, T = 0 is no number."""
+    """Raises ValueError unless the temperature is between SMALLEST and LARGEST."""
     if value is None or not SMALLEST <= value <= LARGEST:
         raise ValueError(
             f"{name} must be a positive, finite number of at least {SMALLEST} and at most {LARGEST}, got {value}; "
-            "T divides, a smaller T is harder"
+            "T divides and cannot be 0, a smaller T is harder"
         )
 
 
 class GapClock(nn.Module):
-    """Share of training that counts for the schedule: a step counts if the gap measured before it was above `target`.
+    """The share of training that counts for the schedule: a step counts if the gap measured before it exceeds `target`.
 
-    The gap is mean |soft - hard| over a forward pass, in units of the op's output. All of the clock's state is in its
-    buffer (progress seen, progress counted, gap), so a checkpoint holds it. Reading the clock waits for the device:
-    once a step, since the next temperature follows from the gap.
+    The gap is mean |soft - hard| over a forward pass, in units of the op's output. The clock's whole state is its
+    buffer (progress seen, progress counted, gap), so a checkpoint holds it. Reading the clock waits for the device once
+    a step, as the next temperature depends on the gap.
     """
 
     state: Tensor
@@ -127,7 +127,7 @@ class GapClock(nn.Module):
         seen, counted, gap = (float(number) for number in self.state.tolist())
         if not gap <= self.target:
             counted += progress - seen
-        self.state[0], self.state[1] = progress, counted  # two fills: copying a tensor of both would wait again
+        self.state[0], self.state[1] = progress, counted  # two fills, as copying a tensor of both would wait again
         return counted
 
     def extra_repr(self) -> str:

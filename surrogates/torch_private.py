@@ -1,4 +1,4 @@
-"""What this package needs of torch and torch does not make public: each name, why, and what is done without it."""
+"""The private names of torch that this package uses, each with its reason and its fallback."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SET_FORWARD_MODE: Any = getattr(forward_ad, "_set_fwd_grad_enabled", None)
 
 
 def transforms_active() -> bool:
-    """Whether a transform of torch.func is running: numbers cannot be read then, nor memory be shared.
+    """Whether a transform of torch.func is running; if so, numbers cannot be read and memory cannot be shared.
 
-    Without the private name a Function that torch.func refuses is tried, which takes 20 us instead of 0.1.
+    Without the private name, a Function that torch.func refuses is tried, which takes 20 us instead of 0.1.
     """
     if ACTIVE is not None:
         return bool(ACTIVE())
@@ -29,9 +29,9 @@ def transforms_active() -> bool:
 
 
 def tracked_by_transform(x: Tensor) -> bool:
-    """Whether a transform of torch.func records derivatives by x; its wrappers do not say so themselves under vmap.
+    """Whether a transform of torch.func records derivatives by x; under vmap the wrappers themselves do not show it.
 
-    Without the private names any running transform counts as one that does.
+    Without the private names, every running transform counts as one that does.
     """
     if FUNCTORCH is None:
         return transforms_active()
@@ -43,14 +43,14 @@ def tracked_by_transform(x: Tensor) -> bool:
 
 
 def innermost(x: Tensor) -> Tensor:
-    """The tensor inside the wrappers of torch.func, whose numbers can be looked at; without the private names x."""
+    """The tensor inside the wrappers of torch.func, whose numbers can be read; x itself without the private names."""
     while FUNCTORCH is not None and FUNCTORCH.is_functorch_wrapped_tensor(x):
         x = FUNCTORCH.get_unwrapped(x)
     return x
 
 
 def without_forward_mode() -> AbstractContextManager[None]:
-    """A block without tangents, as no_grad is one without gradients: some calls have no rule for tangents and raise.
+    """A block without tangents, as no_grad is one without gradients; some calls have no rule for tangents and raise.
 
     Without the private name such a call raises in forward mode.
     """
@@ -58,15 +58,15 @@ def without_forward_mode() -> AbstractContextManager[None]:
 
 
 def writes(x: Tensor) -> int | None:
-    """How often x was written to in place; None if torch does not count it.
+    """The number of in-place writes to x; None if torch does not count them.
 
-    Without the private name nobody knows whether x still holds what it was given, so it is read.
+    Without the private name it is None, so the buffer is read each time.
     """
     return None if x.is_inference() else getattr(x, "_version", None)
 
 
 class _OldStyle(torch.autograd.Function):
-    """Without `setup_context`: torch.func's transforms refuse it with a RuntimeError."""
+    """A Function without `setup_context`, which torch.func's transforms refuse with a RuntimeError."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

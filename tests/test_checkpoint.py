@@ -113,12 +113,12 @@ def damaged(content):
     """Names of faults with a file that has each."""
     yield "is empty", b""
     for share in (0.01, 0.5, 0.9):
-        yield "is cut short", content[: int(len(content) * share)]
-    yield "is cut short", content[:-1]
+        yield "is incomplete", content[: int(len(content) * share)]
+    yield "is incomplete", content[:-1]
     for place in [*range(0, len(content), 997), len(content) - 20]:
         yield "", content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :]
     yield "damaged", content[:4000] + bytes(512) + content[4512:]
-    yield "not written by hardgrad", b"\x80\x04K\x01."
+    yield "hardgrad did not write it", b"\x80\x04K\x01."
     yield "format 2", content.replace(b"format=1 ", b"format=2 ")
 
 
@@ -137,7 +137,7 @@ def test_a_file_that_is_not_whole_is_refused_by_name(tmp_path):
     with pytest.raises(CheckpointError, match=r"none\.pt cannot be read: No such file"):
         load(tmp_path / "none.pt")
     torch.save({"step": 1}, path)
-    with pytest.raises(CheckpointError, match="not written by hardgrad"):
+    with pytest.raises(CheckpointError, match="hardgrad did not write it"):
         load(path)
 
 
@@ -150,7 +150,7 @@ def test_the_one_before_is_used_and_the_bad_file_named(tmp_path, caplog):
     assert not caplog.records
     (tmp_path / "last.pt").write_bytes((tmp_path / "last.pt").read_bytes()[:1000])
     assert load_whole(tmp_path, "h")[0]["step"] == 1
-    assert f"{tmp_path / 'last.pt'} is cut short" in caplog.text
+    assert f"{tmp_path / 'last.pt'} is incomplete" in caplog.text
     save(tmp_path / "last.pt", state(3))  # does not let the damaged file push out the good one
     assert load(tmp_path / "previous.pt")["step"] == 1
     assert load_whole(tmp_path, "h")[0]["step"] == 3
@@ -175,10 +175,10 @@ def test_each_fault_has_its_own_sentence(tmp_path):
     assert re.fullmatch(rb"\nhardgrad checkpoint format=1 sha256=[0-9a-f]{64}\n", line)
     faults = {
         b"": "is empty",
-        b"x": "is cut short, or was not written by hardgrad: its last line is missing",
-        whole[:-1]: "is cut short, or was not written by hardgrad: its last line is missing",
-        whole + b"\n": "is cut short, or was not written by hardgrad: its last line is missing",
-        body + line.replace(b"format=1", b"format=2"): "has format 2, this hardgrad reads up to 1; use a newer one",
+        b"x": "is incomplete, or hardgrad did not write it: its last line is missing",
+        whole[:-1]: "is incomplete, or hardgrad did not write it: its last line is missing",
+        whole + b"\n": "is incomplete, or hardgrad did not write it: its last line is missing",
+        body + line.replace(b"format=1", b"format=2"): "has format 2, this hardgrad reads up to 1; install a newer one",
         b"x" + whole: "is damaged: its content does not match its checksum",
     }
     for content, said in faults.items():
@@ -189,14 +189,14 @@ def test_each_fault_has_its_own_sentence(tmp_path):
     path.write_bytes(body + line.replace(b"format=1", b"format=0"))  # an earlier format, say
     assert load(path) == {"step": 1}
     save(path, [1])
-    with pytest.raises(CheckpointError, match=r"best\.pt holds a list, not the dict that a run saves"):
+    with pytest.raises(CheckpointError, match=r"best\.pt holds a list; a run saves a dict"):
         load(path)
 
 
 def test_a_small_file_with_nothing_but_its_last_line_is_no_checkpoint(tmp_path):
     path = tmp_path / "last.pt"
     path.write_bytes(f"\nhardgrad checkpoint format=1 sha256={hashlib.sha256(b'').hexdigest()}\n".encode())
-    with pytest.raises(CheckpointError, match=r"last\.pt does not hold plain data alone and is not loaded: "):
+    with pytest.raises(CheckpointError, match=r"last\.pt is not loaded, because it holds more than plain data: "):
         load(path)
 
 
@@ -227,7 +227,7 @@ def test_a_whole_file_that_would_run_code_is_refused_with_the_first_line_of_torc
     with pytest.raises(pickle.UnpicklingError) as of_torch:
         torch.load(path, weights_only=True)
     first = str(of_torch.value).splitlines()[0]
-    assert str(refusal.value) == f"{path} does not hold plain data alone and is not loaded: {first}"
+    assert str(refusal.value) == f"{path} is not loaded, because it holds more than plain data: {first}"
 
 
 def test_an_error_without_a_text_is_named_by_its_type(tmp_path, monkeypatch):
@@ -236,7 +236,7 @@ def test_an_error_without_a_text_is_named_by_its_type(tmp_path, monkeypatch):
 
     save(tmp_path / "last.pt", own(1))
     monkeypatch.setattr(torch, "load", fail)
-    with pytest.raises(CheckpointError, match=r"is not loaded: RecursionError$"):
+    with pytest.raises(CheckpointError, match=r"is not loaded, because it holds more than plain data: RecursionError$"):
         load(tmp_path / "last.pt")
 
 
@@ -251,7 +251,7 @@ def test_a_checkpoint_of_another_run_or_kind_is_refused_by_its_name(tmp_path):
         save(path, {"config_hash": "h", **state})
         with pytest.raises(ForeignCheckpoint) as refusal:
             load_own(path, "h")
-        assert str(refusal.value) == f"{path} lacks the part '{part}': it is another file than a run's {path.name}"
+        assert str(refusal.value) == f"{path} lacks the part '{part}', so it is not the {path.name} of a run"
     save(best, {"model": {}})
     assert load_own(best, "any") == {"model": {}}
 
@@ -268,7 +268,7 @@ def test_the_states_of_a_run_come_the_newest_first(tmp_path, caplog):
     previous.write_bytes(whole)
     last.write_bytes(b"")
     assert [state["step"] for state in load_whole(tmp_path, "h")] == [1]
-    assert caplog.messages == [f"{last} is empty; going on from {previous}"]
+    assert caplog.messages == [f"{last} is empty; the run resumes from {previous}"]
     previous.write_bytes(b"")
     with pytest.raises(CheckpointError) as refusal:
         load_whole(tmp_path, "h")

@@ -92,7 +92,7 @@ def test_a_run_that_repeats_a_setting_and_seed_is_left_out_and_said():
     first, again = record(), record(path=Path("again"))
     (block,), said = sort(first, again)
     assert block.variants[0].runs == [first]
-    assert said == ["skipped again: seed 0 of this setting is there already"]
+    assert said == ["skipped again: another run has the same setting and seed 0"]
 
 
 def test_what_differs_between_variants_is_listed_by_variant():
@@ -126,12 +126,12 @@ def test_scores_are_paired_in_the_order_of_the_seeds():
 def test_runs_without_a_score_are_in_no_pair():
     a, b = [record(seed=0), record(seed=1)], [record("smooth", 0), record("smooth", 1, accuracy=None)]
     found = samples(a, b, TEST)
-    assert (found.a, found.b, found.unpaired_because) == ([0.5, 0.5], [0.5], "seed 1 is on one side only")
+    assert (found.a, found.b, found.unpaired_because) == ([0.5, 0.5], [0.5], "only one of the two has seed 1")
     assert not found.paired
-    assert samples(a, [*b, record("smooth", 2)], TEST).unpaired_because == "seeds 1, 2 are on one side only"
+    assert samples(a, [*b, record("smooth", 2)], TEST).unpaired_because == "only one of the two has seeds 1, 2"
     many = [record("smooth", seed) for seed in range(8)]
-    assert samples(a[:1], many[:7], TEST).unpaired_because == "seeds 1, 2, 3, 4, 5, 6 are on one side only"
-    assert samples(a[:1], many, TEST).unpaired_because == "seeds 1, 2, 3, 4, 5, 6, ... are on one side only"
+    assert samples(a[:1], many[:7], TEST).unpaired_because == "only one of the two has seeds 1, 2, 3, 4, 5, 6"
+    assert samples(a[:1], many, TEST).unpaired_because == "only one of the two has seeds 1, 2, 3, 4, 5, 6, ..."
 
 
 def test_conditions_that_differ_unpair_and_are_named_with_the_first_seed():

@@ -40,14 +40,14 @@ def test_the_difference_is_paired_over_seeds(tmp_path):
     assert (found.interval.n, found.p, found.smallest_p) == (3, 0.25, 0.25)
     assert found.improvement == pytest.approx(6.5 / 9)
     assert "3 seeds cannot reach p = 0.05" in notes(result)
-    assert "6 paired seeds can" in notes(result)
+    assert "6 pairs of seeds can" in notes(result)
 
 
 def test_a_missing_seed_is_said_and_the_pairs_given_up(tmp_path):
     sweep(tmp_path, {"ste": [0.6, 0.7, 0.8], "subgradient": [0.5, 0.6]})
     result = only(tmp_path)
-    assert result.differences[0].unpaired_because == "seed 2 is on one side only"
-    assert "UNPAIRED: seed 2" in notes(result)
+    assert result.differences[0].unpaired_because == "only one of the two has seed 2"
+    assert "UNPAIRED: only one of the two has seed 2" in notes(result)
     assert [score.interval.n for score in result.scores] == [2, 3]
 
 
@@ -81,19 +81,19 @@ def test_other_circumstances_are_said_and_the_pairs_kept(tmp_path):
         sweep(tmp_path, {strategy: [0.7, 0.8]}, environment=elsewhere)
     result = only(tmp_path)
     assert [d.unpaired_because for d in result.differences] == ["", ""]
-    said = [note for note in result.notes if "still paired" in note]
+    said = [note for note in result.notes if "the runs stay pairs" in note]
     assert [note.partition(" ")[0] for note in said] == [
         "git.commit",
         "versions.python",
     ]  # one side has no CPU to differ
     assert said[1] == (
-        "versions.python differs (3.13.1 and 3.11.7 for seed 0), still paired: ste, smooth with subgradient"
+        "versions.python differs (3.13.1 and 3.11.7 for seed 0); the runs stay pairs: ste, smooth with subgradient"
     )
 
 
 def test_a_baseline_that_is_not_there_is_said(tmp_path):
     sweep(tmp_path, {"ste": [0.6, 0.7], "rewrite": [0.5, 0.6]})
-    assert "there is no subgradient here" in notes(only(tmp_path))
+    assert "no run of this block has the strategy subgradient" in notes(only(tmp_path))
     assert "there is no" not in notes(only(tmp_path, baseline="ste")) + notes(only(tmp_path, baseline="best"))
 
 
@@ -241,7 +241,7 @@ def test_the_choice_is_made_on_validation_data(tmp_path):
 def test_one_seed_cannot_be_split_and_that_is_said(tmp_path):
     for lr in (0.1, 0.2):
         write_run(tmp_path / f"{lr}", "ste", 0, lr, lr=lr)
-    assert "same seed, which flatters" in notes(only(tmp_path))
+    assert "same seed, which overstates" in notes(only(tmp_path))
 
 
 def test_unequal_trials_are_said_and_an_equal_number_scored(tmp_path):
@@ -251,7 +251,7 @@ def test_unequal_trials_are_said_and_an_equal_number_scored(tmp_path):
             write_run(tmp_path / f"sub-{lr}-{seed}", "subgradient", seed, lr, lr=lr)
     result = only(tmp_path)
     assert (
-        "UNEQUAL number of trials: subgradient 2, ste 3; the best of 2 has on average the validation accuracy: "
+        "UNEQUAL number of trials: subgradient 2, ste 3; average validation accuracy of the best of 2 trials: "
         "subgradient 20.0 %, ste 33.3 %" in notes(result)
     )
     ste = next(choice for choice in result.choices if choice.variant.name == "ste")
@@ -289,7 +289,7 @@ def test_a_setting_that_goes_with_the_strategy_is_a_difference_and_no_block(tmp_
     sweep(tmp_path, {"subgradient": [0.5, 0.6]}, batch_size=64)
     result = only(tmp_path)
     assert result.block.differing == {"batch_size": {"ste": "32", "subgradient": "64"}}
-    assert "batch_size is not the same everywhere" in notes(result)
+    assert "batch_size differs between strategies" in notes(result)
     assert "learning rates differ and were not chosen here" in notes(result)
 
 

@@ -119,7 +119,7 @@ def test_json_is_strict_and_says_what_the_page_says(written):
     (block,) = found["blocks"]
     assert [score["interval"]["n"] for score in block["scores"]] == [3, 4, 3]
     assert [score["failures"] for score in block["scores"]] == ["", "1 diverged", ""]
-    assert "UNPAIRED: seed 3 is on one side only" in "\n".join(block["notes"])
+    assert "UNPAIRED: only one of the two has seed 3" in "\n".join(block["notes"])
     assert len(found["runs"]) == 10
     assert sum(run["outcome"] == "diverged" for run in found["runs"]) == 1
 
@@ -206,7 +206,7 @@ def test_every_strategy_of_the_program_has_its_place():
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["gone"], "is not a folder"),
+        (["gone"], "there is no folder gone"),
         (["."], "no run under"),
         ([".", "--metric", "grad_norm/total"], "choose an accuracy"),
     ],
@@ -237,8 +237,8 @@ def test_the_readme_table(tmp_path):
     assert lines[0] == "| component (parameters) | ste | rewrite |"
     assert lines[2] == "| `floor` (1,234) | 90.0 ± 63.5 (lr 0.1) | 65.0 ± 63.5 (lr 0.1) |"
     assert lines[3] == "| `sign` | 90.0 ± 63.5 (lr 0.1) | n/a |"
-    assert "- `floor`, less ste: rewrite -25.0 [-25.0, -25.0]" in lines
-    assert "- the number of parameters is left out for runs that do not record it" in lines
+    assert "- `floor`, compared with ste: rewrite -25.0 [-25.0, -25.0]" in lines
+    assert "- runs that do not record their number of parameters have none in the table" in lines
 
 
 def test_the_readme_table_of_what_was_not_tuned_or_not_equally(tmp_path):
@@ -335,10 +335,9 @@ def test_the_interface_for_programs_starts_no_process(tmp_path, monkeypatch):
 
 def test_what_is_not_installed_or_ended_from_outside_is_said():
     missing = ModuleNotFoundError("No module named 'scipy'", name="scipy")
-    assert (
-        in_words(missing) == "scipy is not installed; pip install 'hardgrad[compare]' brings what the comparison needs"
-    )
-    assert "ended from outside" in in_words(BrokenProcessPool())
+    brings = "pip install 'hardgrad[compare]' brings it (in a checkout: pip install -e '.[compare]')"
+    assert in_words(missing) == f"scipy is not installed; {brings}"
+    assert "another program ended a worker process" in in_words(BrokenProcessPool())
 
 
 @pytest.mark.parametrize(("low", "high", "expected"), [(0.02, 0.6, 5), (1.2, 3.1, 1), (1e-4, 0.1, 4)])

@@ -44,7 +44,7 @@ BROKEN = {
     "a list as config": ("config.yaml", b"- 1\n", "config.yaml is not the configuration"),
     "another version's config": ("config.yaml", b"strategy: ste\nseed: 1\n", "config.yaml is not the configuration"),
     "bytes as config": ("config.yaml", b"\xff\xfe\x00", "config.yaml is not YAML: 'utf-8' codec"),
-    "no result": ("result.json", None, "status.json says DONE, but there is no result.json"),
+    "no result": ("result.json", None, "status.json says DONE, but result.json is missing"),
     "half a result": ("result.json", b'{"metrics": {"accuracy/te', "result.json is not valid JSON"),
     "a list as result": ("result.json", b"[]", "result.json is not the result of a run"),
     "endless steps": ("result.json", b'{"metrics": {}, "skipped_steps": 1e999}', "result.json is damaged"),
@@ -81,13 +81,13 @@ def test_foreign_folders_are_passed_by(tmp_path):
     found = collect([tmp_path])
     assert len(found.runs) == 1
     (note,) = found.notes
-    assert note.endswith("metrics.jsonl without a status.json")
+    assert note.endswith("it has metrics.jsonl, but no status.json")
 
 
 def test_nothing_to_compare_is_an_error_in_words(tmp_path):
-    with pytest.raises(NoRuns, match="is not a folder"):
+    with pytest.raises(NoRuns, match="there is no folder"):
         collect([tmp_path / "gone"])
-    with pytest.raises(NoRuns, match=r"no run under .*; a run folder has a status\.json"):
+    with pytest.raises(NoRuns, match=r"found no run under .*; a run folder has a status\.json"):
         collect([tmp_path])
 
 
@@ -96,7 +96,7 @@ def test_duplicates_are_said_and_the_finished_one_kept(tmp_path):
     write_run(tmp_path / "a" / "second", accuracy=0.75)
     found = collect([tmp_path, tmp_path / "a", tmp_path])
     assert [run.best["accuracy/test"] for run in found.runs] == [0.75]
-    assert [note.partition(": ")[2][:35] for note in found.notes] == ["the same configuration and seed as "]
+    assert [note.partition(": ")[2][:31] for note in found.notes] == ["same configuration and seed as "]
 
 
 def test_a_link_to_the_same_run_is_the_same_run(tmp_path):
@@ -113,7 +113,7 @@ def test_a_half_written_line_is_said_and_left_out(tmp_path):
     found = read_curves(run)
     assert found.steps("loss/train").tolist() == [1, 5, 10, 15, 20]
     assert [problem.partition(": ")[2] for problem in found.problems] == [
-        "the last line of metrics.jsonl is half written and left out"
+        "the last line of metrics.jsonl is incomplete and is left out"
     ]
 
 
@@ -126,8 +126,8 @@ def test_a_short_or_damaged_log_is_said(tmp_path):
     found = read_curves(run)
     assert found.steps("loss/train").tolist() == [1, 10, 15]
     assert [problem.partition(": ")[2] for problem in found.problems] == [
-        "line 2 of metrics.jsonl is damaged and left out",
-        "SHORT: 2 of 5 logged steps are missing, the first is 5",
+        "line 2 of metrics.jsonl is damaged and is left out",
+        "SHORT: 2 of 5 steps are missing in the log, the first is step 5",
     ]
 
 
@@ -147,7 +147,7 @@ def test_steps_that_repeat_count_once(tmp_path):
     run = read_run(write_run(tmp_path / "run", rows=rows, max_steps=5, eval_every=5))
     found = read_curves(run)
     assert found.values("a").tolist() == [1.0, 3.0]
-    assert "repeats or goes back to step 5" in found.problems[0]
+    assert "repeats step 5, or is out of order" in found.problems[0]
 
 
 def test_expected_steps_are_those_that_a_run_logs(shared):
@@ -169,7 +169,7 @@ def test_a_number_of_steps_that_no_run_has_is_damage(tmp_path, number):
     (found,) = collect([tmp_path]).runs
     curves = read_curves(found)
     assert curves.steps("loss/train").tolist() == [1]
-    assert sum("is damaged and left out" in problem for problem in curves.problems) == 3
+    assert sum("is damaged and is left out" in problem for problem in curves.problems) == 3
 
 
 @pytest.mark.slow

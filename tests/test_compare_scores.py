@@ -80,13 +80,13 @@ def test_without_tuning_every_seed_is_reported():
 
 def test_given_seeds_choose_and_the_others_are_reported():
     found = split_seeds(block(ste={1: same(0.5, 0, 1, 2)}), (1, 7))
-    assert found == Seeds((1, 7), (0, 2), "chosen on the seeds given")
-    assert split_seeds(block(ste={1: same(0.5, 0, 1)}), ()) == Seeds((), (0, 1), "chosen on the seeds given")
+    assert found == Seeds((1, 7), (0, 2), "chosen on the given seeds")
+    assert split_seeds(block(ste={1: same(0.5, 0, 1)}), ()) == Seeds((), (0, 1), "chosen on the given seeds")
 
 
 def test_seeds_that_all_trials_have_choose_where_others_have_one_trial_each():
     grid = {1: same(0.5, 5, 6), 2: same(0.5, 6, 5, 0, 1)}
-    every = "chosen on the seeds that every setting has"
+    every = "chosen on the seeds that every trial has"
     assert split_seeds(block(ste=grid), None) == Seeds((5, 6), (0, 1), every)
     assert split_seeds(block(ste=grid, smooth={1: same(0.5, 0, 1)}), None) == Seeds((5, 6), (0, 1), every)
 
@@ -99,7 +99,7 @@ def test_on_a_full_grid_the_last_third_of_the_seeds_choose_at_least_one(count, c
 
 
 def test_a_single_seed_chooses_and_is_reported():
-    why = "chosen and reported on the same seed, which flatters every strategy"
+    why = "chosen and reported on the same seed, which overstates every score"
     assert split_seeds(block(ste={1: same(0.5, 4), 2: same(0.5, 4)}), None) == Seeds((4,), (4,), why)
 
 
@@ -329,7 +329,7 @@ def test_a_comparison_keeps_the_seeds_that_chose_and_the_strategy_of_each_varian
     given = RunBlock(("floor",), [variant], {}, {})
     found = compare(given, Question(choosing_seeds=(1,)))
     assert found.block is given
-    assert found.seeds == Seeds((1,), (0,), "chosen on the seeds given")
+    assert found.seeds == Seeds((1,), (0,), "chosen on the given seeds")
     assert [(score.name, score.strategy) for score in found.scores] == [("ste (a=1)", "ste")]
     assert found.scores[0].interval.mean == 0.3
 
@@ -338,7 +338,7 @@ def test_a_baseline_that_is_not_there_is_said_unless_the_best_one_was_asked_for(
     both = block(ste={1: STE}, smooth={1: SUBGRADIENT})
 
     def said(baseline):
-        return [note for note in compare(both, Question(baseline=baseline)).notes if "to compare with" in note]
+        return [note for note in compare(both, Question(baseline=baseline)).notes if "the baseline is" in note]
 
-    assert said("rewrite") == ["there is no rewrite here to compare with; the baseline is ste"]
+    assert said("rewrite") == ["no run of this block has the strategy rewrite; the baseline is ste"]
     assert said("best") == said("smooth") == []

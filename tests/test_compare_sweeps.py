@@ -44,10 +44,10 @@ def test_the_report_says_which_runs_came_from_which_command(root, tmp_path):
     said = plain_text.render(make([root])).splitlines()
     assert said[:5] == [
         "6 runs: 6 done",
-        "of several commands; --sweep N chooses:",
+        "the runs come from several commands; --sweep N compares those of one:",
         "- sweep 1, 3 runs: train.py -m strategy=ste 'seed=range(3)'",
         "- sweep 2, 2 runs: train.py -m strategy=smooth 'seed=range(2)'",
-        "- 1 of a command of their own, or of none that is recorded",
+        "- 1 run that no sweep made, or whose command is not recorded",
     ]
     assert main([str(root), "--out", str(tmp_path / "report")]) == 0
     for form in ("report.md", "report.html"):
@@ -71,7 +71,7 @@ def test_the_chosen_sweeps_are_compared_alone(root, capsys):
     assert main([str(root), "--sweep", "1"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("3 runs: 3 done\n")
-    assert "3 runs are left out, which --sweep does not choose" in said
+    assert "--sweep leaves out 3 runs" in said
 
 
 def test_a_repeated_run_counts_where_it_is_chosen(tmp_path):
@@ -84,10 +84,10 @@ def test_a_repeated_run_counts_where_it_is_chosen(tmp_path):
 
 
 def test_a_sweep_that_is_not_there_is_refused_with_those_that_are(root, capsys):
-    with pytest.raises(NoSweep, match="there is no sweep 3; there are:\n  sweep 1, 3 runs"):
+    with pytest.raises(NoSweep, match="there is no sweep 3; the sweeps are:\n  sweep 1, 3 runs"):
         collect([root], sweeps=[1, 3])
     assert main([str(root), "--sweep", "3"]) == 2
-    assert capsys.readouterr().err.startswith("error: there is no sweep 3; there are:\n  sweep 1, 3 runs: train.py -m")
+    assert capsys.readouterr().err.startswith("error: there is no sweep 3; the sweeps are:\n  sweep 1, 3 runs: train")
 
 
 @pytest.mark.parametrize("argv", [None, "train.py", [], 3, {"a": 1}])

@@ -23,9 +23,9 @@ def said(tmp_path, change=lambda row: None, deciding=frozenset({"blocks.0"}), **
     return sentences([symptoms(run, read_curves(run))], deciding)
 
 
-def test_nothing_stands_out(tmp_path):
+def test_no_problem_is_found(tmp_path):
     (sentence,) = said(tmp_path)
-    assert sentence.startswith("nothing stands out")
+    assert sentence.startswith("no problem found")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_the_growth_of_the_norm_is_judged_by_medians(tmp_path):
     found = symptoms(run, read_curves(run))
     assert (found.growth, found.peak) == (1.0, 5000.0)
     healthy, odd = Symptoms(growth=2.0), Symptoms(growth=1000.0)
-    assert sentences([healthy, healthy, odd], None)[0].startswith("nothing stands out")
+    assert sentences([healthy, healthy, odd], None)[0].startswith("no problem found")
     assert sentences([healthy, odd, odd], None) == [
         "the gradient norm at the end of training is 1e+03 times that at the start"
     ]
@@ -115,17 +115,17 @@ def test_outputs_that_change_are_judged_by_what_the_op_is(tmp_path, share):
     (sentence,) = said(tmp_path / "a", flips(share))
     assert sentence.startswith(f"decisions still change: blocks.0 at {100 * share:.0f} % of the hard outputs")
     (sentence,) = said(tmp_path / "b", flips(share), deciding=frozenset())
-    assert sentence.startswith("nothing stands out")
+    assert sentence.startswith("no problem found")
     (sentence,) = said(tmp_path / "c", flips(share), deciding=None)
     assert sentence.startswith(f"outputs still change: blocks.0 at {100 * share:.0f} % between")
-    assert "whether they are decisions is not known" in sentence
+    assert "do not record whether the outputs are decisions" in sentence
 
 
 @pytest.mark.parametrize(
     ("facts", "start"),
     [
         ({"deciding_layers": ["blocks.0"]}, "decisions still change: blocks.0"),
-        ({"deciding_layers": []}, "nothing stands out"),
+        ({"deciding_layers": []}, "no problem found"),
         ({}, "outputs still change: blocks.0"),
     ],
     ids=["decides", "does not", "recorded before there were such facts"],
@@ -148,4 +148,4 @@ def test_nothing_can_be_said_of_an_empty_log(tmp_path):
 
 
 def test_a_variant_without_reported_runs_is_said_to_have_none():
-    assert sentences([], None) == ["no reported run"]
+    assert sentences([], None) == ["no run on the reported seeds"]

@@ -304,7 +304,7 @@ def test_a_module_that_was_changed_asks_to_be_converted_anew() -> None:
     model = nn.Sequential(nn.Hardtanh())
     convert(model, STE)
     model[0].max_val = 2.0
-    with pytest.raises(RuntimeError, match="revert and convert anew"):
+    with pytest.raises(RuntimeError, match="revert and convert again"):
         model(X)
 
 

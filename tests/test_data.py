@@ -163,7 +163,7 @@ def test_channels_are_standardised_by_the_training_part(shape):
 
 @pytest.mark.parametrize("wrong", [{"size": 3}, {"classes": 0}, {"channels": 5}, {"channels": 0}, {"side": 0}])
 def test_fake_refuses_what_it_cannot_draw(wrong):
-    with pytest.raises(ValueError, match=rf"data\.{next(iter(wrong))}=\d should be at"):
+    with pytest.raises(ValueError, match=rf"data\.{next(iter(wrong))}=\d must be at"):
         Fake(**wrong)
 
 
@@ -264,14 +264,14 @@ def test_default_root_is_where_the_program_was_started(small, tmp_path, monkeypa
 def test_damaged_file(small, name, damage, found):
     path = small / name
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(DataError, match=f"{name} in {small} should hold shape .*found .*{found}.*data.download=true"):
+    with pytest.raises(DataError, match=f"{name} in {small} must hold shape .*found .*{found}.*data.download=true"):
         Mnist(root=str(small)).load()
 
 
 def test_absent_file(small):
     (small / "train-labels-idx1-ubyte.gz").unlink()
     with pytest.raises(
-        DataError, match=f"not all there. Found .*in {small}: t10k-images.*data.download=true.*data.root"
+        DataError, match=f"it needs the files .*; found .*in {small}: t10k-images.*data.download=true.*data.root"
     ):
         Mnist(root=str(small)).load()
 
@@ -323,7 +323,7 @@ def test_a_download_that_fails_leaves_no_half_file_and_says_what_to_do(option, t
     for module in (torchvision.datasets.mnist, torchvision.datasets.cifar):
         monkeypatch.setattr(module, "download_and_extract_archive", half)
     with pytest.raises(
-        DataError, match=rf"download of .*http.* into {tmp_path} failed \(OSError: host down\)\. Place.*data=digits"
+        DataError, match=rf"download of .*http.* into {tmp_path} failed \(OSError: host down\)\. Put.*data=digits"
     ):
         option(root=str(tmp_path), download=True).load()
     assert [path.name for path in tmp_path.rglob("*") if path.name != ".hardgrad.lock"] == []
@@ -455,5 +455,5 @@ def test_a_batch_larger_than_the_training_part_is_refused():
     """Case J05."""
     with pytest.raises(ValueError, match="batch_size=8 is larger than the training part of 3 samples"):
         Batches(3, 8, seed=0)
-    with pytest.raises(ValueError, match="batch_size=0 should be at least 1"):
+    with pytest.raises(ValueError, match="batch_size=0 must be at least 1"):
         Batches(3, 0, seed=0)

@@ -114,7 +114,7 @@ CUTS = [
     (lambda x: torch.from_numpy(x.detach().numpy() + 1), "numpy", "Python", set()),
     (lambda x: torch.ones_like(x) if x.sum() > 0 else x.detach(), "__bool__", "Python", set()),
     (lambda x: nn.Parameter(x), "Parameter", "leaf", set()),
-    (Stopped.apply, "Stopped", "returns no gradient", set()),
+    (Stopped.apply, "Stopped", "returns None", set()),
     (lambda x: torch.vmap(lambda row: F.one_hot(row.argmax(-1), 8).float())(x), "argmax", "int64", {"ArgMax"}),
     (lambda x: torch.autograd.grad(x.tanh().sum(), x)[0], "grad", "no graph", set()),
 ]
@@ -137,13 +137,13 @@ def test_cut(function: Callable[[Tensor], Tensor], operation: str, word: str, op
 
 
 FLAT = [
-    (torch.round, "round", "any batch", {"Round"}),
-    (torch.floor, "floor", "any batch", {"Floor"}),
-    (lambda x: x.clone().sign_(), "sign", "any batch", {"Sign"}),
-    (lambda x: torch.relu(x - 100), "relu", "this batch", {"ReLU"}),
-    (lambda x: torch.clamp(x + 100, 0, 1), "clamp", "this batch", {"Clamp"}),
+    (torch.round, "round", "every batch", {"Round"}),
+    (torch.floor, "floor", "every batch", {"Floor"}),
+    (lambda x: x.clone().sign_(), "sign", "every batch", {"Sign"}),
+    (lambda x: torch.relu(x - 100), "relu", "whole batch", {"ReLU"}),
+    (lambda x: torch.clamp(x + 100, 0, 1), "clamp", "whole batch", {"Clamp"}),
     (lambda x: torch.div(x, 0.1, rounding_mode="floor"), "div", "zero everywhere", {"Floor", "Trunc"}),
-    (lambda x: x * torch.zeros(8), "mul", "all zero", set()),
+    (lambda x: x * torch.zeros(8), "mul", "by zeros", set()),
 ]
 
 
@@ -163,9 +163,9 @@ def test_flattened(function: Callable[[Tensor], Tensor], operation: str, word: s
 
 NOT_FINITE = [
     (lambda x: torch.where(x > 0, x.sqrt(), x), "sqrt", "0 * inf"),
-    (lambda x: torch.log(x), "log", "log makes NaN"),
+    (lambda x: torch.log(x), "log", "log turns finite numbers into NaN"),
     (lambda x: (x * 0).sqrt(), "sqrt", "derivative"),
-    (lambda x: torch.exp(x * 1e4), "exp", "exp makes NaN"),
+    (lambda x: torch.exp(x * 1e4), "exp", "exp turns finite numbers into NaN"),
 ]
 
 
@@ -536,7 +536,7 @@ def test_misuse_is_told_before_work_starts() -> None:
         surrogates.diagnose(Between(torch.relu), X, (X, Y))
     with pytest.raises(ValueError, match="no shape yet: weight, bias"):
         surrogates.diagnose(nn.LazyLinear(3), F.cross_entropy, (X, Y))
-    with pytest.raises(TypeError, match="a tensor of one number, it returned a tuple"):
+    with pytest.raises(TypeError, match="a tensor of one number, got tuple"):
         surrogates.diagnose(Between(torch.relu), lambda y, t: (y, t), (X, Y))
     model = Between(lambda x: checkpoint(torch.tanh, x, use_reentrant=True))
     with pytest.raises(ValueError, match="use_reentrant=False"):
@@ -565,15 +565,15 @@ number = 3
     [
         ("examples:healthy", 0, "healthy"),
         ("examples:rounded", 1, "flattened: round"),
-        ("examples:pair", 2, "it returned a tuple of 2"),
+        ("examples:pair", 2, "got a tuple of 2"),
         ("examples:no_module", 2, "torch.nn.Module, got builtin_function_or_method"),
         ("examples:broken", 2, "ZeroDivisionError: division by zero"),
-        ("examples:number", 2, "is a int, not a function"),
-        ("examples:absent", 2, "has no function absent"),
-        ("absent:healthy", 2, "no module absent"),
-        ("absent.deeper:healthy", 2, "no module absent"),
+        ("examples:number", 2, "examples:number must be a function, got int"),
+        ("examples:absent", 2, "examples has no function 'absent'"),
+        ("absent:healthy", 2, "there is no module 'absent'"),
+        ("absent.deeper:healthy", 2, "there is no module 'absent'"),
         ("faulty:healthy", 2, "importing faulty raised SyntaxError"),
-        ("examples", 2, "expected module:function"),
+        ("examples", 2, "must be module:function"),
     ],
 )
 def test_command(

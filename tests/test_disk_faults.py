@@ -141,7 +141,7 @@ def test_a_disk_that_is_full_for_real(tmp_path):
         answer = process(*own, cwd=small)
         assert answer.code == 1
         assert "No space left on device" in " ".join(answer.err.split())
-        assert "the same command goes on from there" in " ".join(answer.err.split())
+        assert "the same command resumes the run" in " ".join(answer.err.split())
         subprocess.run(["mount", "-o", "remount,size=20m", small], check=True)
         assert process(*own, cwd=small).code == 0
         assert read(only_run(small) / "status.json")["status"] == "DONE"

@@ -170,7 +170,7 @@ def broken(tmp_path, whole):
     cut = tmp_path / "cut"
     shutil.copytree(whole, cut)
     (cut / "checkpoints/best.pt").write_bytes((cut / "checkpoints/best.pt").read_bytes()[:500])
-    yield cut, "is cut short"
+    yield cut, "is incomplete"
     bare = tmp_path / "bare"
     shutil.copytree(whole, bare, ignore=shutil.ignore_patterns("*.pt"))
     yield bare, "cannot be read: No such file"

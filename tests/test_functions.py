@@ -82,8 +82,20 @@ def test_a_function_compiles():
 
 
 def test_hardgrad_shows_the_public_names_and_nothing_else():
-    assert dir(hg) == sorted([*dir(sg), "__version__", "load"])
-    assert hg.__all__ == sorted([*sg.__all__, "load"])
+    runs = [
+        "Comparison",
+        "ConfigError",
+        "Run",
+        "RunFailed",
+        "SweepRuns",
+        "compare",
+        "load",
+        "options",
+        "sweep",
+        "train",
+    ]
+    assert dir(hg) == sorted([*dir(sg), "__version__", *runs])
+    assert hg.__all__ == sorted([*sg.__all__, *runs])
     assert hg.HardLayer is sg.HardLayer
 
 

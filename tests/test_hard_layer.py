@@ -172,7 +172,7 @@ def test_only_training_measures_the_gap_and_only_by_its_own_clock() -> None:
     by_epoch = HardLayer(Sign(), Smooth(clock="epoch", temperature=1.0, final_temperature=0.01))
     by_epoch.anneal(0.9, epoch=0.5)
     assert by_epoch.temperature.item() == pytest.approx(0.1)
-    with pytest.raises(ValueError, match="goes by epochs: anneal needs the share"):
+    with pytest.raises(ValueError, match="goes by epochs: anneal needs `epoch`"):
         by_epoch.anneal(0.9)
 
 

@@ -508,14 +508,14 @@ REFUSED = [
     (QuantizedActivation, {"range": "learned_step", "low": -1.0}, "range=learned_step.*low=-1.0"),
     (QuantizedActivation, {"range": "learned_clip", "low": 0.5}, "range=learned_clip.*low=0.5"),
     (QuantizedActivation, {"range": "learned_step", "high": -1.0}, "high=-1.0"),
-    (HardMax, {"k": 1}, "k must be at least 2.*1"),
-    (HardGate, {"k": 0}, "k must be at least 2.*0"),
-    (HardMaxPool, {"k": 1}, "k must be at least 2.*1"),
+    (HardMax, {"k": 1}, "k must be a whole number of at least 2.*1"),
+    (HardGate, {"k": 0}, "k must be a whole number of at least 2.*0"),
+    (HardMaxPool, {"k": 1}, "k must be a whole number of at least 2.*1"),
     (FloorActivation, {"step": 0.0}, "step.*0.0"),
     (FloorActivation, {"step": math.inf}, "step.*inf"),
     (FloorActivation, {"step": 0.3}, "multiple of step=0.3.*-1.0"),
     (FloorActivation, {"low": 1.0, "high": -1.0}, "low=1.0 and high=-1.0"),
-    (FloorActivation, {"low": -math.inf}, "both bounds or none.*low=-inf and high=1.0"),
+    (FloorActivation, {"low": -math.inf}, "both finite or both infinite, got low=-inf, high=1.0"),
 ]
 
 

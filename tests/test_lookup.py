@@ -123,7 +123,7 @@ def test_shapes_that_do_not_fit_are_said() -> None:
         Lookup(dims=2).hard(torch.zeros(4, 3), torch.zeros(5, 5))
     with pytest.raises(ValueError, match=r"dims=1.*\(5, 5\)"):
         Lookup().hard(torch.zeros(4), torch.zeros(5, 5))
-    with pytest.raises(IndexError, match="without an entry"):
+    with pytest.raises(IndexError, match="at least one entry"):
         Lookup().hard(torch.zeros(4), torch.zeros(0))
     for options, words in (({"step": 0.0}, "step.*0.0"), ({"low": math.inf}, "low.*inf"), ({"dims": 0}, "dims.*0")):
         with pytest.raises(ValueError, match=words):

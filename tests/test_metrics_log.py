@@ -125,10 +125,10 @@ def test_each_step_is_logged_once(tmp_path):
     log = MetricsLog(tmp_path / "m.jsonl")
     log.write(4, {"loss/train": 1})
     for step in (3, 4):
-        with pytest.raises(ValueError, match=f"step {step} after step 4"):
+        with pytest.raises(ValueError, match=f"step {step} comes after step 4"):
             log.write(step, {"loss/val": 1})
     with pytest.raises(ValueError, match="'step'"):
         log.write(5, {"step": 1})
     log.close()
-    with pytest.raises(ValueError, match="step 4 after step 4"):
+    with pytest.raises(ValueError, match="step 4 comes after step 4"):
         MetricsLog(tmp_path / "m.jsonl", resume_at=4).write(4, {})

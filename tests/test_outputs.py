@@ -57,8 +57,8 @@ def test_a_file_where_a_folder_is_asked_for_is_refused(place, name, capsys):
     (place / "to" / "file").write_text("mine")
     kept = tree(place)
     if name == "compare --readme":
-        assert say(name, "to", capsys) == (2, "error: to exists and is left as it is; name a new file")
-        assert say(name, "to/file", capsys) == (2, "error: to/file exists and is left as it is; name a new file")
+        assert say(name, "to", capsys) == (2, "error: to exists and is not overwritten; name a new file")
+        assert say(name, "to/file", capsys) == (2, "error: to/file exists and is not overwritten; name a new file")
     else:
         said = "error: to/file cannot be written (it is not a folder); choose another place"
         assert say(name, "to/file", capsys) == (2, said)
@@ -161,5 +161,5 @@ def test_a_question_is_not_asked_where_its_answer_cannot_be_written(place):
 def test_without_a_place_for_temporary_files_the_dashboard_asks_for_one(place, monkeypatch, capsys):
     monkeypatch.setattr("tempfile.mkdtemp", lambda *_, **__: os.open("/nowhere/there", os.O_RDONLY))
     assert dashboard.main(["runs"]) == 2
-    said = "error: no temporary folder can be made (No such file or directory); choose one with --logdir\n"
+    said = "error: no temporary folder can be made (No such file or directory); choose a folder with --logdir\n"
     assert capsys.readouterr().err == said

@@ -8,6 +8,7 @@ import experiments
 from experiments.command.errors import readable
 from experiments.compare.reading.run_record import read_run
 from experiments.config.choices import ConfigError
+from experiments.terminal.extras import install
 from runs import CONF, command
 
 MODEL = """\
@@ -75,5 +76,5 @@ def test_an_own_option_with_the_name_of_a_shipped_one_is_refused(folder, sweep):
 def test_a_launcher_that_is_not_installed_names_what_brings_it(launcher):
     text = f"In 'config': Could not find 'hydra/launcher/{launcher}'\n\nAvailable options in 'hydra/launcher':"
     extra = launcher.partition("_")[0]
-    expected = f"hydra/launcher={launcher} is not installed; install it: pip install 'hardgrad[{extra}]'"
+    expected = f"hydra/launcher={launcher} is not installed; {install(extra)}"
     assert readable(ValueError(text), CONF) == expected

@@ -386,7 +386,7 @@ def test_bad_options_are_refused_by_name(options: dict, words: str) -> None:
 
 
 def test_an_unknown_layer_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"Linear, Conv1d.*ConvTranspose3d, not Bilinear"):
+    with pytest.raises(ValueError, match=r"Linear, Conv1d.*ConvTranspose3d; got Bilinear"):
         quantize_weight(nn.Bilinear(2, 3, 4), STE)
     assert len(CHANNEL_AXIS) == 7
     with pytest.raises(EmptyCell):

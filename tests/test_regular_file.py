@@ -133,7 +133,20 @@ def test_yaml_that_no_run_writes_is_refused_at_once(tmp_path, text, words):
 def test_yaml_comes_back_as_it_was_written(tmp_path):
     content = {
         "lr": [1e-05, 1e39, 0.1, 1, float("inf")],
-        "text": ["1e5", "yes", "null", "2020-01-01", "a: b", "μ", "", "${seed}", "0x10", "1_0"],
+        "text": [
+            "1e5",
+            "40e0d74e",
+            "1e5 is a number",
+            "yes",
+            "null",
+            "2020-01-01",
+            "a: b",
+            "μ",
+            "",
+            "${seed}",
+            "0x10",
+            "1_0",
+        ],
         "nothing": None,
         "true": {"empty": {}, "list": []},
     }
@@ -145,7 +158,7 @@ def test_yaml_comes_back_as_it_was_written(tmp_path):
     ("text", "words"),
     [
         ("[" * 500_000, "nested too deeply"),
-        ('{"seed": 1, "seed": 2}', "a key is given twice"),
+        ('{"seed": 1, "seed": 2}', "it gives a key twice"),
         ("1" * 10_000, "is not valid JSON"),
         ("{", "is not valid JSON"),
         ('{"a": "' + "x" * 2**20 + '"}', "more than the 1,048,576"),

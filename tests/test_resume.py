@@ -240,7 +240,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, monkeypatch
     path = folder / "checkpoints" / "last.pt"
     path.write_bytes(path.read_bytes()[:1000])
     assert train(folder, *KINDS["noise"], *LONG).status == "DONE"
-    assert f"{path} is cut short" in caplog.text
+    assert f"{path} is incomplete" in caplog.text
     assert_as_whole(folder, whole("noise"))
 
 
@@ -258,7 +258,7 @@ def test_resume_never_starts_anew_and_leaves_the_cut_off_run(tmp_path, monkeypat
     assert tree(folder) == before
     refused = command(*own, "resume=never", f"hydra.run.dir={folder}", cwd=tmp_path)
     assert refused.code == 2
-    assert "resume=auto goes on with it" in refused.err
+    assert "resume=auto resumes it" in refused.err
     assert tree(folder) == before
 
 

@@ -1,9 +1,12 @@
 """The search: finds the better values, prunes the hopeless, goes on after a stop, and leaves ordinary runs."""
 
+import sys
+
 import pytest
 from hydra.core.global_hydra import GlobalHydra
 from test_cli import statuses
 
+from experiments.compare.reading.run_record import read_run
 from experiments.config.values import ConfigError
 from experiments.search import command as search
 from experiments.sweep.manifest import read_manifest
@@ -54,6 +57,35 @@ def test_a_search_finds_prunes_and_goes_on(tmp_path, monkeypatch, capsys):
     assert float(said.splitlines()[-1].rpartition("=")[2]) > 1e-3
     assert made(tmp_path / "s", "optimizer.lr=log(1e-5,1)", trials=14) == 0
     assert capsys.readouterr().out == said.splitlines()[-1] + "\n"
+
+
+def test_a_search_without_its_extra_names_it(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    monkeypatch.delitem(sys.modules, "experiments.search.study", raising=False)
+    assert search.main(["optimizer.lr=0.1,0.2"]) == 2
+    assert "optuna is not installed; pip install 'hardgrad[search]' brings it" in capsys.readouterr().err
+
+
+def test_own_options_that_a_search_cannot_use(tmp_path):
+    with pytest.raises(ConfigError, match=r"Additional config directory '.*absent' not found"):
+        search._search_path(tmp_path / "absent")
+    (tmp_path / "strategy").mkdir()
+    (tmp_path / "strategy" / "ste.yaml").touch()
+    with pytest.raises(ConfigError, match="has the name of a shipped option"):
+        search._search_path(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_search_among_own_options(tmp_path):
+    pytest.importorskip("optuna", reason="needs the extra: pip install -e '.[search]'")
+    own = tmp_path / "my, own" / "strategy" / "mine.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("_target_: surrogates.strategies.ste.StraightThrough\ncarrier: identity\n")
+    GlobalHydra.instance().clear()
+    places = ["--config-dir", str(own.parents[1]), "--root", str(tmp_path / "s"), "--trials", "1"]
+    assert search.main(["optimizer.lr=0.1,0.2", *places, "--", "strategy=mine", *SHARED[2:]]) == 0
+    (status,) = (tmp_path / "s").rglob("status.json")
+    assert read_run(status.parent).options["strategy"] == "mine"
 
 
 @pytest.mark.nightly

@@ -318,8 +318,8 @@ def test_what_wants_no_derivative_is_left_alone() -> None:
         assert torch.equal(x / 2, X / 2)
     assert not report.replaced
     assert {(row.call, row.fate) for row in report.not_replaced} == {
-        ("round", "no derivative is asked for"),
-        ("relu", "no derivative is asked for"),
+        ("round", "no derivative is recorded"),
+        ("relu", "no derivative is recorded"),
     }
 
 
@@ -632,5 +632,5 @@ def test_boolean_indexing_is_named_in_the_report() -> None:
         y = x[x.norm(dim=1) < limit]
     assert torch.equal(y, x.detach()[x.detach().norm(dim=1) < 1.5])
     assert [(row.call, row.fate) for row in report.not_replaced] == [
-        ("<", "its result used by []: boolean indexing has no derivative by the mask")
+        ("<", "its result is used by []: boolean indexing has no derivative by the mask")
     ]

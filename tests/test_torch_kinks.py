@@ -143,7 +143,7 @@ def tables() -> dict[str, str]:
 def test_the_page_has_both_versions_and_the_observed_values_are_its_rows(table: KinkTable) -> None:
     assert set(tables()) >= {"2.13.0", "2.14.1"}
     if VERSION not in tables():
-        pytest.skip(f"no table of torch {VERSION}: python -m surrogates.kinks --markdown")
+        pytest.skip(f"no table of torch {VERSION}: hardgrad kinks --markdown")
     for shown, measured in zip(tables()[VERSION].splitlines(), table.markdown().splitlines(), strict=True):
         assert shown == measured
 

@@ -24,9 +24,15 @@ x = torch.tensor([0.4, 1.6], requires_grad=True)
 y: Tensor = hg.round(x, "ste")
 layer: nn.Module = hg.HardLayer(sg.ops.Quantize(bits=4), hg.strategies.Smooth(temperature=0.5))
 pool = hg.layers.HardMaxPool("smooth", k=2)
+run: hg.Run = hg.train("component=floor", strategy="ste", max_steps=2, folder="python", quiet=True)
+runs: list[float] = [one.accuracy for one in hg.sweep(seed=range(2), max_steps=2, folder="sweep", quiet=True)]
+trained: nn.Module = run.model
+names: list[str] = hg.options("strategy")
+print(run.accuracy, runs, names, hg.load(run.folder), hg.compare("sweep", baseline="ste"))
 print(hg.__version__, y.detach().tolist(), layer, hg.convert(nn.Sequential(nn.ReLU()), "ste"))
 """
 WRONG = "import hardgrad as hg\n\nhg.strategies.Smooth(temprature=1.0)\nhg.strategies.Smoth()\nhg.HardLayer(1, 'ste')\n"
+WRONG += "hg.train(folder=3)\n"
 
 
 def build(kind: str, folder: Path) -> Path:
@@ -102,7 +108,7 @@ def test_an_installed_copy_trains_and_is_typed(kind, tmp_path, cache):
         [*mypy, "--cache-dir", cache, "user.py", "wrong.py"], cwd=empty, capture_output=True, text=True
     )
     wrong_lines = {":".join(line.split(":")[:2]) for line in checked.stdout.splitlines() if ": error: " in line}
-    assert wrong_lines == {"wrong.py:3", "wrong.py:4", "wrong.py:5"}, checked.stdout
+    assert wrong_lines == {"wrong.py:3", "wrong.py:4", "wrong.py:5", "wrong.py:6"}, checked.stdout
 
 
 def test_the_wheel_holds_the_options_and_the_types(tmp_path):

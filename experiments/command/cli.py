@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -40,11 +40,8 @@ def main(conf: Path = CONF) -> NoReturn:
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises errors instead of printing a trace
     task = Task(conf, list(sys.argv), uuid.uuid4().hex)
     try:
-        refuse_repeated_keys(sys.argv[1:])
         with _sigterm_as_interrupt():
-            _run_hydra(conf, task)
-        if task.refused is not None:
-            raise task.refused
+            execute(task, sys.argv[1:])
     except (*USER_ERRORS, HydraException, OmegaConfBaseException) as error:
         _exit(2, f"error: {readable(error, conf)}")
     except JobFailed as error:  # from a sweeper other than ours
@@ -59,15 +56,21 @@ def main(conf: Path = CONF) -> NoReturn:
     sys.exit(task.code)
 
 
-def _run_hydra(conf: Path, task: Task) -> None:
-    """Calls Hydra on `sys.argv`, with the sweep flags first: Hydra refuses overrides that follow a second flag."""
-    typed = sys.argv
-    flags = [argument for argument in typed[1:] if argument in SWEEP_FLAGS]
-    sys.argv = [typed[0], *flags, *(argument for argument in typed[1:] if argument not in flags)]
+def execute(task: Task, arguments: Sequence[str]) -> None:
+    """Calls Hydra with the arguments; raises the error that keeps a run or a sweep from starting.
+
+    Sweep flags are moved to the front: Hydra refuses overrides that follow a second flag.
+    """
+    refuse_repeated_keys(arguments)
+    before = sys.argv
+    flags = [argument for argument in arguments if argument in SWEEP_FLAGS]
+    sys.argv = [task.typed[0], *flags, *(argument for argument in arguments if argument not in flags)]
     try:
-        hydra.main(version_base=VERSION_BASE, config_path=str(conf), config_name="config")(task)()
+        hydra.main(version_base=VERSION_BASE, config_path=str(task.conf), config_name="config")(task)()
     finally:
-        sys.argv = typed
+        sys.argv = before
+    if task.refused is not None:
+        raise task.refused
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from hydra.errors import HydraException, OverrideParseException
@@ -10,6 +11,7 @@ from hydra.errors import HydraException, OverrideParseException
 from experiments.config.keys import option_keys, options, settable_keys
 from experiments.config.settings import GROUPS
 from experiments.config.values import ConfigError, suggestion
+from experiments.terminal.extras import install
 
 SWEEP_FLAGS = ("-m", "--multirun")
 EXTRAS = ("joblib", "ray", "submitit")  # launchers that pyproject.toml lists as extras
@@ -25,7 +27,7 @@ def readable(error: BaseException, conf: Path) -> str:
         return f"{option[1]} has no option '{option[2]}'{hint} Options of {option[1]}: {', '.join(known) or 'none'}"
     launcher = re.search(r"Could not find 'hydra/launcher/((\w+?)(_\w+)?)'", text)
     if launcher and launcher[2] in EXTRAS:
-        return f"hydra/launcher={launcher[1]} is not installed; install it: pip install 'hardgrad[{launcher[2]}]'"
+        return f"hydra/launcher={launcher[1]} is not installed; {install(launcher[2])}"
     key = re.search(r"Could not override '([^']+)'", text)
     if key and key[1] not in GROUPS:
         return f"there is no key {key[1]}{_nearest(key[1], conf)}"
@@ -38,7 +40,7 @@ def readable(error: BaseException, conf: Path) -> str:
     return f"{text}: {cause[0]}" if cause and cause[0] not in text else text
 
 
-def refuse_repeated_keys(arguments: list[str]) -> None:
+def refuse_repeated_keys(arguments: Sequence[str]) -> None:
     """Refuses a sweep that sets a key twice: Hydra would keep only the last values.
 
     Raises ConfigError if a key is set twice.

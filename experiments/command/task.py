@@ -25,6 +25,7 @@ from experiments.sweep.command_folder import follow_command, refuse_if_stopped, 
 from experiments.sweep.empty_folders import remove_empty
 from experiments.sweep.ending import Elsewhere, JobFailed, objective, refuse_dry_run, value_of
 from experiments.sweep.manifest import record
+from experiments.sweep.outcomes import JobReport
 from experiments.sweep.plan import REFUSED, Job, make_job, with_state
 from experiments.sweep.preview import preview_one
 from experiments.sweep.requests import make_request
@@ -58,6 +59,7 @@ class Task:
     code: int = 0
     refused: Exception | None = None
     begun: bool = False  # until then errors are about the command line
+    reports: tuple[Path, list[JobReport]] | None = None  # a sweep's root, and how its jobs ended
     since: float = field(default_factory=time.time)
 
     def __call__(self, config: DictConfig) -> float | dict[Path, Exception] | None:
@@ -95,14 +97,18 @@ class Task:
                 remove_empty(request.folder, self.since)
                 return None
             outcome = run(request)
+            self._finish(outcome)
         except USER_ERRORS as error:
             remove_empty(request.folder, self.since)
             self.refused = error  # raised here, Hydra would print a message of its own first
             return None
+        return objective(outcome.result)
+
+    def _finish(self, outcome: Outcome) -> None:
+        """Prints why a single run is not done, and sets the exit code."""
         if outcome.status != DONE:
             print(table([(outcome.status, short_path(outcome.folder)), ("", outcome.reason or "")]), file=sys.stderr)
             self.code = 2 if outcome.status == NOT_APPLICABLE else 1
-        return objective(outcome.result)
 
     def _job(self, config: DictConfig) -> float | dict[Path, Exception] | None:
         """Raises JobFailed, which any process can send to another, or ConfigError for what no job can do."""

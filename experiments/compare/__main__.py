@@ -1,4 +1,4 @@
-"""`python -m experiments.compare RUNS...`."""
+"""`hardgrad compare RUNS...`."""
 
 import sys
 

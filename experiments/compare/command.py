@@ -21,51 +21,46 @@ from experiments.compare.statistics.intervals import METHODS
 from experiments.compare.statistics.metric import Metric, WrongMetric
 from experiments.compare.statistics.results import DEFAULT_BASELINE, Question
 from experiments.terminal.console import short_path
+from experiments.terminal.extras import install
 from experiments.terminal.output import lasting_output
 from experiments.tracking.outputs import OutputFailed, OutputRefused, check_folder, check_new_file, write_text
 
-MISSING = "pip install 'hardgrad[compare]' brings what the comparison needs"
 ERRORS = (NoRuns, NoSweep, WrongMetric, OutputRefused, OutputFailed, BrokenProcessPool, ModuleNotFoundError)
 
 
 def _parser() -> argparse.ArgumentParser:
     """The arguments."""
     made = argparse.ArgumentParser(
-        prog="python -m experiments.compare",
-        description="Which strategy, by how much, how sure, and why: from run folders alone.",
+        prog="hardgrad compare",
+        description="Says which strategy is best, by how much, how sure that is, and why. Reads run folders only.",
     )
     add = made.add_argument
     add("runs", nargs="+", type=Path, metavar="RUNS", help="run folders, or folders that hold them")
-    add("--out", type=Path, metavar="FOLDER", help="write report.html, .md, .json, CSV and all figures there")
-    add("--tensorboard", type=Path, metavar="FOLDER", help="write aggregate runs and images of the ops there")
-    add(
-        "--pictures",
-        choices=("auto", "all", "none"),
-        default="auto",
-        help="of the ops: all of up to 40 runs, or one a variant",
-    )
-    add("--readme", type=Path, metavar="FILE", help="write the table of the README to this new file")
+    add("--out", type=Path, metavar="FOLDER", help="write report.html, .md, .json, CSV tables and figures there")
+    add("--tensorboard", type=Path, metavar="FOLDER", help="write mean, band and pictures of the ops for TensorBoard")
+    pictures = "picture the ops of all runs, of none, or (auto) of all up to 40 runs and else of one run a variant"
+    add("--pictures", choices=("auto", "all", "none"), default="auto", help=pictures)
+    add("--readme", type=Path, metavar="FILE", help="write a table like the README's to this new file")
     add("--metric", default="accuracy/test", metavar="TAG", help="accuracy/... or loss/...; default %(default)s")
     add("--at", choices=("best", "last"), default="best", help="the best checkpoint on validation data, or the last")
-    add("--baseline", default=DEFAULT_BASELINE, metavar="NAME", help="a strategy, or 'best'; default %(default)s")
-    add("--method", choices=METHODS, default="t", help="of the intervals: t, or BCa bootstrap; default %(default)s")
-    add("--half-width", type=_positive, default=None, metavar="H", help="for which to say how many seeds are needed")
-    add("--tuned", default=",".join(TUNED), metavar="KEYS", help="keys of which each strategy gets its best value")
-    add(
-        "--choosing-seeds",
-        type=_whole_numbers,
-        metavar="SEEDS",
-        help="seeds on which these are chosen, for instance 100,101,102",
-    )
-    add("--sweep", type=_whole_numbers, default=(), metavar="N", help="only runs of the sweeps of these numbers: 1,2")
+    baseline = "compare with this strategy, or with the 'best' one; default %(default)s"
+    add("--baseline", default=DEFAULT_BASELINE, metavar="NAME", help=baseline)
+    add("--method", choices=METHODS, default="t", help="intervals by Student's t or BCa bootstrap; default %(default)s")
+    width = "say how many seeds narrow the half-width to H points, or nats; default 1 point, 0.01 nats"
+    add("--half-width", type=_positive, default=None, metavar="H", help=width)
+    tuned = "score each strategy at its own best values of these keys; default %(default)s"
+    add("--tuned", default=",".join(TUNED), metavar="KEYS", help=tuned)
+    seeds = "choose these values on these seeds and report the other seeds, for instance 100,101,102"
+    add("--choosing-seeds", type=_whole_numbers, metavar="SEEDS", help=seeds)
+    add("--sweep", type=_whole_numbers, default=(), metavar="N", help="compare only the runs of these sweeps: 1,2")
     return made
 
 
 @lasting_output()
 def main(arguments: list[str] | None = None) -> int:
-    """Prints the answer and writes the files asked for; 0 if all is well.
+    """Prints the answer, writes the requested files and returns the exit code.
 
-    1: a file could not be written; 2: the arguments are wrong, or there are no runs.
+    0: all is well. 1: a file could not be written. 2: the arguments are wrong, or there are no runs.
     """
     given = _parser().parse_args(arguments)
     try:
@@ -81,22 +76,22 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def say(error: Exception) -> int:
-    """Prints the message of one of the ERRORS; the exit code."""
+    """Prints the message of one of the ERRORS and returns the exit code."""
     print(f"error: {in_words(error)}", file=sys.stderr)
     return 1 if isinstance(error, OutputFailed) else 2
 
 
 def in_words(error: Exception) -> str:
-    """The message for the user about one of the ERRORS."""
+    """Returns the message for one of the ERRORS."""
     if isinstance(error, BrokenProcessPool):
-        return "a process was ended from outside while it worked, perhaps for lack of memory"
+        return "another program ended a worker process, perhaps because memory ran out"
     if isinstance(error, ModuleNotFoundError):
-        return f"{error.name} is not installed; {MISSING}"
+        return f"{error.name} is not installed; {install('compare')}"
     return str(error)
 
 
 def question(given: argparse.Namespace) -> Question:
-    """The arguments as a question; a half-width is in points of accuracy or in nats."""
+    """Converts the arguments to a question; a half-width is given in points of accuracy or in nats."""
     metric = Metric(given.metric, given.at)
     width = given.half_width
     if metric.kind == "accuracy":
@@ -105,7 +100,7 @@ def question(given: argparse.Namespace) -> Question:
 
 
 def _check_outputs(given: argparse.Namespace) -> None:
-    """Raises OutputRefused for a place that cannot be written to."""
+    """Raises OutputRefused if an output cannot be written."""
     if given.readme:
         check_new_file(given.readme)
     if given.tensorboard:
@@ -127,9 +122,12 @@ def _write(report: ComparisonReport, given: argparse.Namespace, workers: Workers
 
 
 def _positive(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be more than 0, got {text}")
+        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text}")
     return number
 
 
@@ -137,4 +135,4 @@ def _whole_numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be whole numbers with commas between them, got {text}") from None
+        raise argparse.ArgumentTypeError(f"must be whole numbers separated by commas, got {text}") from None

@@ -1,4 +1,4 @@
-"""The long parts of a comparison: shared by processes that start clean, with their progress on stderr."""
+"""Worker processes for the long parts of a comparison, with progress on stderr."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ Returned = TypeVar("Returned")
 
 
 class Workers:
-    """Up to `most` processes for a `with` block, the same ones for all parts; none starts before there is work for two.
+    """Up to `most` worker processes for a `with` block; none starts before there are two tasks.
 
-    They import the program's main module again: a script that asks for more than one must keep its main part behind
-    `if __name__ == "__main__":`. `visible`: a bar on a terminal, a line now and then elsewhere.
+    Each process imports the program's main module again. A script that asks for more than one process must keep its
+    main part behind `if __name__ == "__main__":`.
+    `visible`: show progress, as a bar on a terminal and as a line every ten seconds elsewhere.
     """
 
     def __init__(self, most: int = MOST, visible: bool = False) -> None:
@@ -36,15 +37,15 @@ class Workers:
             self._pool.shutdown(cancel_futures=True)
 
     def watch(self, items: Iterable[Task], total: int, what: str) -> Iterator[Task]:
-        """The items, with their progress if that is visible."""
+        """Yields the items, and shows progress if it is visible."""
         return progress(items, total, what) if self._visible else iter(items)
 
     def spread(
         self, function: Callable[[Task], Returned], tasks: Sequence[Task], what: str, worth: bool = True
     ) -> list[Returned]:
-        """The function of every task, in their order; both must be picklable.
+        """Returns the function of every task, in the order of the tasks; both must be picklable.
 
-        Computed here if it is not `worth` starting a process, or for a single task or process.
+        This process computes all of it if starting others is not `worth` it, or for a single task or process.
         """
         alone = not worth or min(len(tasks), self._most) < 2
         mapped = map(function, tasks) if alone else self._processes().map(function, tasks)
@@ -57,7 +58,7 @@ class Workers:
 
 
 def progress(items: Iterable[Task], total: int, what: str) -> Iterator[Task]:
-    """The items, with a bar that disappears at the end, or with lines from the tenth second on."""
+    """Yields the items and shows progress: a bar that disappears at the end, or off a terminal a line every 10 s."""
     if sys.stderr is not None and sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import track

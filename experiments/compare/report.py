@@ -1,4 +1,4 @@
-"""Everything that a report says, before it is put into any form."""
+"""The content of a report, before it becomes text, a page or tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from experiments.config.settings import GROUPS
 
 @dataclass(frozen=True)
 class Section:
-    """One block: its result, and the evidence and budgets by variant."""
+    """One block: its result, its budgets, and the evidence by variant."""
 
     result: Result
     evidence: dict[str, Evidence]
@@ -29,7 +29,7 @@ class Section:
 
     @property
     def name(self) -> str:
-        """The block's name."""
+        """Name of the block."""
         return self.result.block.name
 
     @property
@@ -40,9 +40,9 @@ class Section:
 
 @dataclass(frozen=True)
 class ComparisonReport:
-    """All blocks, all runs, and what a reader must know about them; `roots` are the folders asked for.
+    """All blocks, all runs, and notes about them.
 
-    `sweeps` are all commands that made several of the runs there, whichever were chosen.
+    `roots`: the folders that were read. `sweeps`: all commands that made several of the runs there, chosen or not.
     """
 
     roots: Sequence[Path]
@@ -55,12 +55,12 @@ class ComparisonReport:
 
     @property
     def from_several(self) -> bool:
-        """Whether the runs record more than one command, of which one made several."""
+        """Whether the runs come from several commands, one of which made several runs."""
         return bool(self.sweeps) and len({run.command for run in self.runs if run.command}) > 1
 
     @property
     def failed(self) -> list[RunRecord]:
-        """Runs that ended, or were given up, without a result."""
+        """Runs without a result: diverged, crashed or unfinished."""
         return [run for run in self.runs if run.outcome not in ("done", "n/a")]
 
 
@@ -71,18 +71,19 @@ def make(
     workers: Workers | None = None,
     sweeps: Sequence[int] = (),
 ) -> ComparisonReport:
-    """Reads and compares all runs under `roots`, or those of the `sweeps` of these numbers.
+    """Reads and compares all runs under `roots`, or only those of the `sweeps` with these numbers.
 
-    Raises NoRuns, NoSweep or WrongMetric.
-
-    `workers` share in the reading. Without them this process does all of it, and any script or notebook may call it.
+    `workers` share the reading. Without them this process does all of it, so any script or notebook may call it.
+    Raises NoRuns if there is nothing to compare.
+    Raises NoSweep if a number is not that of a sweep.
+    Raises WrongMetric if a failed run has no value of the metric.
     """
     workers = workers or Workers(most=1)
     question, folders = question or Question(), [Path(root) for root in roots]
     found = collect(folders, workers, sweeps)
     results = [compare(block, question) for block in blocks(found.runs, tuned, found.notes)]
     if not results:
-        raise NoRuns("all runs are NOT_APPLICABLE: these strategies do not exist for these components")
+        raise NoRuns("all runs are NOT_APPLICABLE: these components have none of these strategies")
     evidence = gather(results, workers)
     sections = [Section(result, seen, budgets(result)) for result, seen in zip(results, evidence, strict=True)]
     problems = [problem for seen in evidence for variant in seen.values() for problem in variant.problems]
@@ -90,7 +91,7 @@ def make(
 
 
 def environment(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
-    """The values of each key of `env.json`, each once; a single value is common to all runs."""
+    """Lists the different values of each key of `env.json`; a single value is common to all runs."""
     keys = dict.fromkeys(key for run in runs for key in run.environment)
     return {
         key: list(dict.fromkeys(str(run.environment[key]) for run in runs if key in run.environment)) for key in keys
@@ -98,14 +99,14 @@ def environment(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
 
 
 def varied_keys(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
-    """The configured keys that are not the same in all runs that have them, with their values."""
+    """Lists the configured keys whose values differ between runs, with these values."""
     keys = dict.fromkeys(key for run in runs for key in run.config)
     values = {key: dict.fromkeys(run.config[key] for run in runs if key in run.config) for key in keys}
     return {key: [str(value) for value in found] for key, found in values.items() if len(found) > 1}
 
 
 def row(run: RunRecord, columns: Sequence[str]) -> dict[str, Any]:
-    """A run as a row of a table: its folder, options, seed and outcome, and its values of the keys `columns`."""
+    """Returns a run as a row of a table: folder, options, seed, outcome, and the values of the keys `columns`."""
     known: dict[str, Any] = {"run": str(run.path), **{group: run.options[group] for group in GROUPS}, "seed": run.seed}
     known |= {"outcome": run.outcome, "reason": run.reason, "seconds": run.seconds}
     return known | {key: run.config.get(key) for key in columns}

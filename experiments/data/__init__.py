@@ -10,13 +10,14 @@ from experiments.data.files import root_folder
 
 
 def load(option: Option) -> Dataset:
-    """The data set of `option`, read once a process for the last four options; raises DataError.
+    """Loads the data set of `option`; a process keeps the last four.
 
-    Its tensors are shared by every run of a sweep in this process: do not write to them.
+    All runs of a sweep in this process share its tensors: do not write to them.
+    Raises DataError if the data set is absent or damaged.
     """
     return _load(option, root_folder(option.root))
 
 
 @lru_cache(maxsize=4)
-def _load(option: Option, folder: Path) -> Dataset:  # `folder` keys the cache: a relative root may come to mean another
+def _load(option: Option, folder: Path) -> Dataset:  # `folder` is in the cache key: a relative root may change meaning
     return option.load()

@@ -22,14 +22,17 @@ class Cifar10:
     `root` holds the folder `cifar-10-batches-py` of the official archive. The parts take 740 MB.
     """
 
-    root: str | None = None  # None: `data` where the program was started
+    root: str | None = None  # None: `data` in the folder where the program was started
     download: bool = False
 
     classes: ClassVar[int] = 10
     input_shape: ClassVar[tuple[int, ...]] = (3, 32, 32)
 
     def load(self) -> Dataset:
-        """Read the files; raises DataError if they are absent or damaged, or cannot be downloaded."""
+        """Reads the files.
+
+        Raises DataError if they are absent or damaged, or cannot be downloaded.
+        """
         from torchvision.datasets import CIFAR10
 
         root = root_folder(self.root)
@@ -48,7 +51,7 @@ def _part(cls: Any, root: Path, train: bool) -> Images:
         part = cls(str(root), train=train)
     except OSError as error:
         raise DataError(f"data set cifar10: cannot read the files in {root / cls.base_folder}: {error}") from error
-    except RuntimeError as error:  # torchvision has compared the checksums, but does not say which file is off
+    except RuntimeError as error:  # torchvision compares the checksums, but does not say which file is wrong
         raise DataError(_damage(cls, root)) from error
     x = torch.from_numpy(part.data).permute(0, 3, 1, 2).contiguous()
     if len(x) != COUNTS[train]:

@@ -1,4 +1,4 @@
-"""A data set: three fixed parts of tensors, checked once when they are put together."""
+"""Data sets: three fixed parts of tensors, which are checked once."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from torch import Tensor
 
 
 class DataError(RuntimeError):
-    """The data set is absent, damaged or malformed; the message says what, where, and what would be right."""
+    """Raised if the data set is absent, damaged or malformed; the message says what, where, and what is needed."""
 
 
 class Option(Protocol):
-    """What every module of `conf/data` offers: a frozen dataclass that knows its shapes before it loads."""
+    """The interface of the options of `conf/data`: frozen dataclasses that know their shapes before loading."""
 
     @property
     def root(self) -> str | None:
-        """Folder of the files; None is `data` in the folder the program was started in."""
+        """Folder of the files; None means `data` in the folder where the program was started."""
 
     @property
     def download(self) -> bool:
-        """Whether files that are absent or damaged are fetched."""
+        """Whether absent or damaged files are downloaded."""
 
     @property
     def classes(self) -> int:
@@ -35,7 +35,10 @@ class Option(Protocol):
         """Shape of one sample, channels first."""
 
     def load(self) -> Dataset:
-        """Read the parts; raises DataError."""
+        """Reads the parts.
+
+        Raises DataError if files are absent or damaged.
+        """
 
     def __hash__(self) -> int: ...
 
@@ -44,7 +47,7 @@ class Option(Protocol):
 class Part:
     """Samples `x` (N, *shape), float32 or float64, and their labels `y` (N,), int64.
 
-    Shared between runs: do not write to them.
+    Runs share them: do not write to them.
     """
 
     x: Tensor
@@ -54,11 +57,11 @@ class Part:
         return self.x.shape[0]
 
     def batch(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """The samples (B, *shape) and labels (B,) at `index` (B,), an int64 tensor on the part's device."""
+        """Returns the samples (B, *shape) and labels (B,) at `index` (B,), an int64 tensor on the part's device."""
         return self.x.index_select(0, index), self.y.index_select(0, index)
 
     def to(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Part:
-        """The same part on `device`, its samples in `dtype`."""
+        """Returns the part on `device`, with samples in `dtype`."""
         return Part(self.x.to(device, dtype), self.y.to(device))
 
 
@@ -66,8 +69,8 @@ class Part:
 class Dataset:
     """Three parts that depend on the data set alone, never on a run's seed.
 
-    Raises DataError if a part is empty, a shape or dtype is off, a sample is not finite or a label is not in
-    0..classes-1. Labels that some losses skip (-1, -100) are refused too: a batch of them has loss NaN.
+    Raises DataError if a part is empty, a shape or dtype is wrong, a sample is not finite or a label is not in
+    0..classes-1. Labels that some losses ignore (-1, -100) are refused too: a batch of them has loss NaN.
     """
 
     name: str
@@ -84,7 +87,7 @@ class Dataset:
 
     @property
     def parts(self) -> dict[str, Part]:
-        """The parts by name: train, val, test."""
+        """Returns the parts by name: train, val, test."""
         return {"train": self.train, "val": self.val, "test": self.test}
 
     @property
@@ -93,7 +96,7 @@ class Dataset:
         return tuple(self.train.x.shape[1:])
 
     def hashes(self) -> dict[str, str]:
-        """SHA-256 (64 hex digits) of each part, over the bytes of x and then of y; computed once."""
+        """SHA-256 (64 hex digits) of each part, over the bytes of x, then of y; computed once."""
         return dict(self._hashes)
 
     @cached_property
@@ -101,7 +104,7 @@ class Dataset:
         return {name: _sha256(part.x, part.y) for name, part in self.parts.items()}
 
     def to(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Dataset:
-        """The same data set on `device`, its samples in `dtype`; itself where nothing changes."""
+        """Returns the data set on `device`, with samples in `dtype`; itself if nothing changes."""
         if self.train.x.device == torch.device(device) and self.train.x.dtype == dtype:
             return self
         return Dataset(self.name, self.classes, *(part.to(device, dtype) for part in self.parts.values()))
@@ -122,7 +125,7 @@ def _check_samples(where: str, part: Part, shape: tuple[int, ...]) -> None:
         )
     if x.numel() == 0:
         raise DataError(f"{where}: x has shape {tuple(x.shape)}; there should be at least one sample with one value")
-    if not torch.stack(x.aminmax()).isfinite().all():  # aminmax carries NaN, and needs no mask of the size of x
+    if not torch.stack(x.aminmax()).isfinite().all():  # aminmax propagates NaN, and needs no mask of the size of x
         index = int((~x.isfinite()).reshape(len(x), -1).any(1).nonzero()[0])
         values = x[index].flatten()
         bad = float(values[~values.isfinite()][0])

@@ -1,4 +1,4 @@
-"""Digits: the images that scikit-learn ships, the default data set."""
+"""Digits: the images that come with scikit-learn, the default data set."""
 
 from __future__ import annotations
 
@@ -28,16 +28,19 @@ class Digits:
     input_shape: ClassVar[tuple[int, ...]] = (1, 8, 8)
 
     def load(self) -> Dataset:
-        """Read the file; raises DataError if scikit-learn is not installed or lacks it."""
+        """Reads the file.
+
+        Raises DataError if scikit-learn is not installed, or lacks the file.
+        """
         images = read()
         held_out = len(images[0]) // 5
         return standardise("digits", 10, *cut(images, len(images[0]) - 2 * held_out, held_out, held_out))
 
 
 def read() -> Images:
-    """All images (1797, 1, 8, 8), uint8 in 0..16, and labels, as sklearn.datasets.load_digits() has them.
+    """Reads all images (1797, 1, 8, 8), uint8 in 0..16, and labels, as sklearn.datasets.load_digits() returns them.
 
-    Read without importing sklearn, which takes about a second.
+    It does not import sklearn, which takes about a second.
     """
     spec = find_spec("sklearn")
     if spec is None or not spec.submodule_search_locations:

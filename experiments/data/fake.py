@@ -1,4 +1,4 @@
-"""Fake: noise with random labels, for tests; no model does better than chance on its test part."""
+"""Fake: noise with random labels, for tests; no model beats chance on its test part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from experiments.data.parts import cut, standardise
 class Fake:
     """torchvision's FakeData: `size` training samples, and a quarter of that for validation and for test each.
 
-    It rounds noise to bytes in a way that C leaves open, so the pixels may differ between kinds of processor.
+    It rounds noise to bytes in a way that C leaves undefined, so pixels may differ between kinds of processors.
     `root` and `download` are unused.
     """
 
@@ -29,9 +29,9 @@ class Fake:
         for name, least in (("size", 4), ("classes", 1), ("channels", 1), ("side", 1)):
             value = getattr(self, name)
             if not least <= value < 2**31:
-                raise ValueError(f"data set fake: data.{name}={value} should be at least {least}, and below 2^31")
+                raise ValueError(f"data set fake: data.{name}={value} must be at least {least} and below 2^31")
         if self.channels > 4:
-            raise ValueError(f"data set fake: data.channels={self.channels} should be at most 4, as in a picture")
+            raise ValueError(f"data set fake: data.channels={self.channels} must be at most 4, as in a picture")
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -40,16 +40,16 @@ class Fake:
 
     @property
     def samples(self) -> int:
-        """Samples of all three parts."""
+        """Number of samples of all three parts."""
         return self.size + 2 * (self.size // 4)
 
     def load(self) -> Dataset:
-        """Draw the samples; raises nothing."""
+        """Draws the samples."""
         from torchvision.datasets import FakeData
         from torchvision.transforms import PILToTensor
 
         quarter = self.size // 4
-        # FakeData seeds the global generators of every device and puts back the one of the CPU only.
+        # FakeData seeds the global generators of every device, and restores that of the CPU only.
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
             samples = FakeData(self.samples, self.input_shape, self.classes, transform=PILToTensor())
             x, y = zip(*(samples[index] for index in range(self.samples)), strict=True)

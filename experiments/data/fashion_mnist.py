@@ -17,12 +17,15 @@ class FashionMnist:
     dataset-fashion-mnist puts them in /usr/share/datasets/fashion-mnist. Standardised.
     """
 
-    root: str | None = None  # None: `data` where the program was started
+    root: str | None = None  # None: `data` in the folder where the program was started
     download: bool = False
 
     classes: ClassVar[int] = 10
     input_shape: ClassVar[tuple[int, ...]] = (1, 28, 28)
 
     def load(self) -> Dataset:
-        """Read the files; raises DataError if they are absent or damaged, or cannot be downloaded."""
+        """Reads the files.
+
+        Raises DataError if they are absent or damaged, or cannot be downloaded.
+        """
         return load_idx("fashion_mnist", "FashionMNIST", self.root, self.download)

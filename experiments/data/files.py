@@ -1,4 +1,4 @@
-"""Files of data sets: where they are looked for, and how they are fetched when several jobs start at once."""
+"""Finds the files of data sets, and downloads them once if several jobs start together."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from filelock import FileLock
 
 from experiments.data.dataset import DataError
 
-TIMEOUT = 60.0  # seconds without an answer or a byte after which a download counts as failed
+TIMEOUT = 60.0  # a download fails after this many seconds without an answer or a byte
 FAILURES = (OSError, RuntimeError, ValueError, EOFError, HTTPException, zlib.error, tarfile.TarError)
 
 T = TypeVar("T")
 
 
 def root_folder(root: str | None) -> Path:
-    """The absolute folder that `data.root` names, relative to the folder the program was started in."""
+    """Returns the absolute folder of `data.root`, which is relative to the folder where the program was started."""
     from hydra.utils import to_absolute_path
 
     return Path(to_absolute_path(os.path.expanduser(root or "data")))
 
 
 def obtain(read: Callable[[], T], fetch: Callable[[Path], None], root: Path, source: str, download: bool) -> T:
-    """What `read()` returns; if that raises DataError and `download` is set, fetch the files and read again.
+    """Returns `read()`; if that raises DataError and `download` is set, downloads the files and reads again.
 
-    `fetch(folder)` fills a staging folder inside `root`; its files are then moved into `root` one by one, each whole.
-    One process fetches at a time, and those that waited find the files there. `source` is the URL, for messages.
-    Raises DataError.
+    `fetch(folder)` fills a staging folder inside `root`, whose files are then moved into `root` one by one.
+    One process downloads at a time, and the others wait for its files. `source` is the URL, for messages.
+    Raises DataError if the files cannot be read or downloaded.
     """
     try:
         return read()
@@ -54,15 +54,15 @@ def obtain(read: Callable[[], T], fetch: Callable[[Path], None], root: Path, sou
     except FAILURES as error:
         reason = f"{type(error).__name__}: {error}".strip()
         raise DataError(
-            f"download of {source} into {root} failed ({reason}). Place the files there by hand, point data.root to a "
-            "folder that has them, or take a data set that needs no files, such as data=digits."
+            f"download of {source} into {root} failed ({reason}). Put the files there by hand, set data.root to a "
+            "folder that has them, or choose a data set that needs no files, such as data=digits."
         ) from error
     return read()
 
 
 def _fetch(fetch: Callable[[Path], None], root: Path) -> None:
     staging = root / ".hardgrad.staging"
-    shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed: we hold the lock
+    shutil.rmtree(staging, ignore_errors=True)  # left by a killed process; this process holds the lock
     staging.mkdir()
     try:
         with _socket_timeout(TIMEOUT):
@@ -78,7 +78,7 @@ def _fetch(fetch: Callable[[Path], None], root: Path) -> None:
 
 @contextmanager
 def _socket_timeout(seconds: float) -> Iterator[None]:
-    """torchvision opens URLs without a timeout of its own, so a silent host would hang the run."""
+    """Sets a timeout, because torchvision opens URLs without one and a silent host would block the run."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(seconds)
     try:

@@ -1,4 +1,4 @@
-"""The family of MNIST: four idx files with the same names in every member."""
+"""Reads the family of MNIST: four idx files, with the same names in every member."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ DAMAGE = (OSError, EOFError, zlib.error, AssertionError, KeyError, TypeError, Va
 
 
 def load_idx(name: str, member: str, root: str | None, download: bool) -> Dataset:
-    """Load `member`, a class of torchvision.datasets (28x28 grey images, 10 classes), as the data set `name`.
+    """Loads `member`, a class of torchvision.datasets (28x28 grey images, 10 classes), as the data set `name`.
 
-    `root` holds either torchvision's own layout, `<member>/raw/`, or the four files `*-ubyte.gz` themselves. Nothing
-    is written there unless they are downloaded. Raises DataError.
+    `root` holds torchvision's layout, `<member>/raw/`, or the four files `*-ubyte.gz` themselves. Only a download
+    writes there.
+    Raises DataError if files are absent or damaged, or cannot be downloaded.
     """
     import torchvision.datasets
 
@@ -55,7 +56,7 @@ def _read(name: str, member: str, root: Path) -> tuple[Images, Images]:
 
 
 def _find(name: str, raw: Path, root: Path) -> dict[str, Path]:
-    """The four paths by file name, all in one folder."""
+    """Finds the four paths by file name, all in one folder."""
     for folder, suffix in ((raw, ""), (raw, ".gz"), (root, ".gz")):
         paths = {file: folder / f"{file}{suffix}" for file in FILES}
         if all(os.path.isfile(path) for path in paths.values()):
@@ -63,8 +64,8 @@ def _find(name: str, raw: Path, root: Path) -> dict[str, Path]:
     found = {folder: sorted(path.name for path in folder.glob("*-ubyte*")) for folder in (raw, root)}
     seen = "; ".join(f"in {folder}: {', '.join(names) or 'none of them'}" for folder, names in found.items())
     raise DataError(
-        f"data set {name}: the files {', '.join(FILES)} are not all there. Found {seen}. "
-        f"Set data.download=true, or place all four, with suffix .gz, in {root}, or set data.root to their folder."
+        f"data set {name}: it needs the files {', '.join(FILES)}; found {seen}. "
+        f"Set data.download=true, or put all four, with suffix .gz, into {root}, or set data.root to their folder."
     )
 
 
@@ -89,14 +90,14 @@ def _tensor(name: str, path: Path, shape: tuple[int, ...]) -> Tensor:
     except DAMAGE as error:
         found = f"an unreadable file ({type(error).__name__}: {error})"
     raise DataError(
-        f"data set {name}: {path.name} in {path.parent} should hold shape {shape}, found {found}. "
-        "Set data.download=true to fetch it anew, or replace the file by hand."
+        f"data set {name}: {path.name} in {path.parent} must hold shape {shape}, found {found}. "
+        "Set data.download=true to download it again, or replace the file by hand."
     )
 
 
 @contextmanager
 def _unpack(path: Path) -> Iterator[Path]:
-    """The file itself, or an unpacked copy in a temporary folder: torchvision's reader does not unpack."""
+    """Yields the file, or an unpacked copy in a temporary folder, because torchvision's reader does not unpack."""
     if path.suffix != ".gz":
         yield path
         return

@@ -16,12 +16,15 @@ class Mnist:
     `root` holds torchvision's `MNIST/raw/`, or the four `.gz` files themselves.
     """
 
-    root: str | None = None  # None: `data` where the program was started
+    root: str | None = None  # None: `data` in the folder where the program was started
     download: bool = False
 
     classes: ClassVar[int] = 10
     input_shape: ClassVar[tuple[int, ...]] = (1, 28, 28)
 
     def load(self) -> Dataset:
-        """Read the files; raises DataError if they are absent or damaged, or cannot be downloaded."""
+        """Reads the files.
+
+        Raises DataError if they are absent or damaged, or cannot be downloaded.
+        """
         return load_idx("mnist", "MNIST", self.root, self.download)

@@ -1,4 +1,4 @@
-"""Cut and standardise images: the same parts and the same numbers on every machine, whatever a run's seed."""
+"""Cuts and standardises images: the same parts and numbers on every machine and for every seed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Images = tuple[Tensor, Tensor]  # pixels (N, C, *), uint8, and labels (N,), int6
 
 
 def cut(images: Images, *sizes: int) -> list[Images]:
-    """Disjoint random parts of the given sizes, which must add up to N.
+    """Cuts N samples into disjoint random parts of the given sizes, which must add up to N.
 
-    The shuffle is numpy's legacy RandomState(0), whose stream is frozen (NEP 19). It is needed: neighbours in a file
-    may come from one writer, and in the digits file every tenth sample tends to have the same label.
+    numpy's legacy RandomState(0), whose stream is frozen (NEP 19), shuffles them. Unshuffled, neighbours may come from
+    one writer, and in the digits file every tenth sample tends to have the same label.
     """
     x, y = images
     order = torch.from_numpy(np.random.RandomState(0).permutation(len(x)).astype(np.int64))
@@ -25,16 +25,16 @@ def cut(images: Images, *sizes: int) -> list[Images]:
 
 
 def with_validation(name: str, classes: int, train: Images, test: Images) -> Dataset:
-    """A standardised data set whose validation part is a tenth of the official training part."""
+    """Makes a standardised data set whose validation part is a tenth of the official training part."""
     held_out = len(train[0]) // 10
     rest, val = cut(train, len(train[0]) - held_out, held_out)
     return standardise(name, classes, rest, val, test)
 
 
 def standardise(name: str, classes: int, train: Images, val: Images, test: Images) -> Dataset:
-    """A data set of (pixel - mean) / std, with each channel's mean and std over the training part.
+    """Makes a data set of (pixel - mean) / std, with each channel's mean and std over the training part.
 
-    The unit of the pixels cancels. A channel that is constant in training is centred only.
+    A channel that is constant in training is only centred.
     """
     moments = [_moments(channel) for channel in train[0].unbind(1)]
     shape = (-1, *(1 for _ in train[0].shape[2:]))
@@ -44,7 +44,7 @@ def standardise(name: str, classes: int, train: Images, val: Images, test: Image
 
 
 def _moments(pixels: Tensor) -> tuple[float, float]:
-    """Mean and population std, from integer sums: floating sums would depend on the number of threads."""
+    """Computes mean and population std from integer sums, because floating sums depend on the number of threads."""
     counts = torch.bincount(pixels.flatten(), minlength=256)
     values = torch.arange(256)
     n, total, squares = pixels.numel(), int(counts @ values), int(counts @ values.square())

@@ -1,4 +1,4 @@
-"""How well predicted numbers agree with measured ones: order, angle and scale."""
+"""Measures how well predicted numbers agree with measured ones: order, angle and scale."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FEWEST = 3  # pairs that a correlation needs
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of predictions a and measurements f over directions; `low`, `high`: the cosine's bootstrap 95 % interval.
+    """Agreement of predictions a and measurements f over directions; `low`, `high`: 95 % bootstrap ends of `cosine`.
 
-    `cosine` = <a, f> / (|a| |f|), `scale` = <a, f> / <a, a>, the best factor for a; `spearman` is the correlation of
-    the ranks, ties at their mean rank.
+    `cosine` = <a, f> / (|a| |f|); `scale` = <a, f> / <a, a>, the factor that brings a nearest to f; `spearman` is the
+    correlation of the ranks, with ties at their mean rank.
     """
 
     spearman: float
@@ -28,13 +28,13 @@ class Agreement:
     scale: float
 
     def tags(self) -> dict[str, float]:
-        """The numbers by name."""
+        """Returns the numbers by name."""
         names = {"cosine_low": self.low, "cosine_high": self.high, "scale": self.scale}
         return {"spearman": self.spearman, "cosine": self.cosine, **names}
 
 
 def agreement(predicted: Tensor, measured: Tensor, seed: int) -> Agreement | None:
-    """Of vectors (m,); None if one of them is constant or not finite, or m is below FEWEST."""
+    """Computes the agreement of vectors (m,); None if one is constant or not finite, or if m is below FEWEST."""
     both = torch.stack([predicted, measured])
     if both.shape[1] < FEWEST or not both.isfinite().all() or (both == both[:, :1]).all(1).any():
         return None
@@ -52,6 +52,6 @@ def agreement(predicted: Tensor, measured: Tensor, seed: int) -> Agreement | Non
 
 
 def _ranks(x: Tensor) -> Tensor:
-    """Ranks from 1 along the last dim of (k, m), equal numbers at the mean of theirs."""
+    """Returns ranks from 1 along the last dim of (k, m); equal numbers get their mean rank."""
     own, others = x.unsqueeze(-1), x.unsqueeze(-2)
     return ((others < own).sum(-1) + (others <= own).sum(-1) + 1).double() / 2

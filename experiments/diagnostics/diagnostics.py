@@ -1,4 +1,4 @@
-"""The measurements of the key `diagnostics`, at its steps, and their cost."""
+"""Makes the measurements that the key `diagnostics` requests, at its steps, and records their cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from experiments.config.settings import Settings
 
 
 class Diagnostics:
-    """Measures a copy of a model in training, with generators of its own."""
+    """Measures a copy of a model in training, with its own random generators."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.kinds = settings, settings.diagnostic_kinds
@@ -22,7 +22,7 @@ class Diagnostics:
         return bool(self.kinds) and (step % self.settings.diagnostics_every == 0 or step == 1 or last)
 
     def measure(self, model: nn.Module, batch: tuple[Tensor, Tensor], step: int) -> dict[str, float]:
-        """The tags after `step` steps, on the batch of the next one."""
+        """Returns the tags after `step` steps, on the batch of the next step."""
         from experiments.diagnostics.descent import descent_tags
         from experiments.diagnostics.finite_differences import difference_tags
         from experiments.diagnostics.per_sample import per_sample_tags
@@ -37,12 +37,12 @@ class Diagnostics:
             found = {"gradient_norm": float(gradient.norm()), **descent_tags(point, gradient)}
             found |= difference_tags(point, gradient) | per_sample_tags(point)
             values |= {f"truth/{name}": value for name, value in found.items()}
-        if "rivals" in self.kinds:  # the last: it changes the copy's strategy
+        if "rivals" in self.kinds:  # last, because it changes the strategy of the copy
             values |= {f"rivals/{name}": value for name, value in rival_tags(point, gradient).items()}
         self.times, self.seconds = self.times + 1, self.seconds + time.monotonic() - began
         return values
 
     def cost(self) -> str:
-        """The cost, in words."""
+        """Writes the cost in words."""
         each, share = self.seconds / max(1, self.times), self.seconds / max(1e-9, time.monotonic() - self._since)
         return f"diagnostics    {self.times} times, {each:.2g} s each, {share:.0%} of the time"

@@ -1,7 +1,7 @@
-"""Wide-window finite differences of the hard loss against a strategy's gradient.
+"""Compares a strategy's gradient with finite differences of the hard loss over wide windows.
 
-(L(theta + h d) - L(theta - h d)) / 2h is exactly the derivative along d of the loss averaged over [-h, h] along d, for
-any L, so a window over which decisions flip gives a piecewise-constant loss a derivative.
+For any L, (L(theta + h d) - L(theta - h d)) / 2h is exactly the derivative along d of the loss averaged over [-h, h]
+along d. So a piecewise-constant loss has a derivative over a window in which decisions flip.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from experiments.diagnostics.point import Point
 from surrogates import hard_layers
 
 DIRECTIONS = 64  # of each kind
-FLIPS = (30, 300)  # hard outputs that must differ between the two ends of a window; one decision weighs less in 300
-NARROWEST, WIDEST = 1e-4, 1.0  # h in units of |theta|; the derivative of the hard loss itself, and as far as the origin
+FLIPS = (30, 300)  # hard outputs that must differ between the ends of a window; of 300, a single one weighs less
+NARROWEST, WIDEST = 1e-4, 1.0  # h in units of |theta|; at 1 the window reaches the origin
 
 
 @dataclass(frozen=True)
 class FiniteDifference:
-    """Along one direction: h in units of |theta|, outputs that flipped, the predicted and the measured derivative."""
+    """One direction: h in units of |theta|, flipped outputs, the predicted and the measured derivative."""
 
     window: float
     flips: int
@@ -32,7 +32,7 @@ class FiniteDifference:
 
 
 def difference_tags(point: Point, gradient: Tensor) -> dict[str, float]:
-    """Agreement along random and along coordinate directions, by name; with the windows and flips behind it."""
+    """Returns the agreement along random and coordinate directions, by name, with its windows and flips."""
     values: dict[str, float] = {}
     for kind, directions in (("random", _gaussian), ("coordinate", _coordinates)):
         for needed in FLIPS if hard_layers(point.model) else (0,):
@@ -52,7 +52,7 @@ def _summary(found: list[FiniteDifference], point: Point) -> dict[str, float]:
 
 
 def _differences(point: Point, gradient: Tensor, directions: Iterator[Tensor], needed: int) -> list[FiniteDifference]:
-    """The directions along which enough outputs flip; the search begins at the median of the windows found."""
+    """Returns the directions along which enough outputs flip; each search begins at the median of the windows found."""
     found: list[FiniteDifference] = []
     for direction in directions:
         window = _median([one.window for one in found]) if found else NARROWEST
@@ -64,7 +64,7 @@ def _differences(point: Point, gradient: Tensor, directions: Iterator[Tensor], n
 def _narrowest(
     point: Point, gradient: Tensor, direction: Tensor, needed: int, window: float
 ) -> FiniteDifference | None:
-    """In the first of `window`, twice that, ... in which enough flips; None if even the widest has too few."""
+    """Measures in the first of `window`, 2 `window`, ... with enough flips; None if the widest has too few."""
     one = _difference(point, gradient, direction, window)
     if one.flips < needed and _difference(point, gradient, direction, WIDEST).flips < needed:
         return None
@@ -81,7 +81,7 @@ def _difference(point: Point, gradient: Tensor, direction: Tensor, window: float
 
 
 def _gaussian(point: Point) -> Iterator[Tensor]:
-    """Unit vectors, uniform on the sphere; drawn on the CPU, the same on every device."""
+    """Draws unit vectors, uniform on the sphere, on the CPU, so that they are the same on every device."""
     generator = _generator(point)
     for _ in range(DIRECTIONS):
         drawn = torch.randn(len(point.theta), generator=generator, dtype=torch.float64).to(point.theta.device)
@@ -89,7 +89,7 @@ def _gaussian(point: Point) -> Iterator[Tensor]:
 
 
 def _coordinates(point: Point) -> Iterator[Tensor]:
-    """Coordinate vectors, drawn without repetition from all parameters."""
+    """Draws coordinate vectors, without repetition, from all parameters."""
     for index in torch.randperm(len(point.theta), generator=_generator(point))[:DIRECTIONS].tolist():
         direction = torch.zeros_like(point.theta)
         direction[index] = 1.0

@@ -1,4 +1,4 @@
-"""The spread of single samples' gradients, by parameter."""
+"""Measures the spread of single samples' gradients, by parameter."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ NUMBERS = 2**24  # of gradients held at once
 
 
 def per_sample_tags(point: Point) -> dict[str, float]:
-    """By parameter, with G_b the gradient of sample b's own loss, its own noise included, and m their mean over B:
+    """Returns `sample_variance` and `snr` by parameter.
 
-    `sample_variance` = tr Cov(G), the sum of G's unbiased variances; `snr` = |m| / sqrt(tr Cov(G) / B), the batch
-    gradient over its standard error. Batch norm takes its running statistics, so that samples stay apart. Nothing for a
-    batch of one; no `snr` where the gradients do not differ.
+    G_b is the gradient of sample b's own loss, with its own noise, and m the mean of the B gradients.
+    `sample_variance` = tr Cov(G), the sum of G's unbiased variances. `snr` = |m| / sqrt(tr Cov(G) / B), the batch
+    gradient over its standard error. Batch norm takes its running statistics, so that no sample affects another.
+    A batch of one has neither; there is no `snr` if the gradients are equal.
     """
     count = len(point.x)
     if count < 2:
@@ -42,7 +43,7 @@ def per_sample_tags(point: Point) -> dict[str, float]:
 
 
 def _gradients(point: Point) -> Iterator[dict[str, Tensor]]:
-    """By parameter (b, ...), b samples at a time."""
+    """Yields the gradients by parameter (b, ...), b samples at a time."""
     model, layers = point.model, list(hard_layers(point.model).values())
     given = {name: parameter.detach() for name, parameter in model.named_parameters()}
     names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]

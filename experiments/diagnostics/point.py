@@ -1,4 +1,4 @@
-"""A moment of training: a copy of the weights, the batch and the noise of the next step, in float64."""
+"""Copies the weights, the batch and the noise of the next step, in float64."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from experiments.measuring.parameter_names import trained_parameters
 from experiments.measuring.taps import tap
 from surrogates import hard_layers, key_noise, mode
 
-DRAWS = 8  # of the noise, over which the gradient of a strategy that has any is averaged
+DRAWS = 8  # draws of the noise over which the gradient of a noisy strategy is averaged
 
 
 @dataclass(frozen=True)
 class Hard:
-    """The loss with hard ops, and all outputs of the hard layers, one after another."""
+    """The loss with hard ops, and all outputs of the hard layers in one vector."""
 
     loss: float
     outputs: Tensor
 
     def flips(self, other: Hard) -> int:
-        """How many outputs differ."""
+        """Counts the outputs that differ."""
         return int((self.outputs != other.outputs).sum())
 
 
 class Point:
     """The loss at theta and around it, for a model after `step` steps and a batch x (B, ...), y (B,).
 
-    theta are the trained parameters as one vector (n,), float64, in the order of `names`. Batch norm takes the batch's
+    theta is the vector (n,) of all trained parameters, float64, in the order of `names`. Batch norm takes the batch's
     own statistics, as in training.
     """
 
@@ -43,11 +43,11 @@ class Point:
 
     @property
     def noisy(self) -> bool:
-        """Whether the strategy, as it acts now, draws noise."""
+        """Whether the strategy draws noise at this step."""
         return any(layer.acting.noisy(layer.op) for layer in hard_layers(self.model).values())
 
     def gradient(self) -> Tensor:
-        """The strategy's gradient (n,); with noise the mean over DRAWS draws, of which the first is the next step's."""
+        """Computes the strategy's gradient (n,); with noise the mean over DRAWS draws, the first is the next step's."""
         key_noise(self.model, self.seed, self.step + 1)
         draws = DRAWS if self.noisy else 1
         total = torch.zeros_like(self.theta)
@@ -58,7 +58,7 @@ class Point:
         return total / draws
 
     def hard(self, offset: Tensor | None = None) -> Hard:
-        """The hard loss at theta + offset."""
+        """Computes the hard loss at theta + offset."""
         outputs: list[Tensor] = []
 
         def keep(name: str, where: str, tensor: Tensor) -> None:

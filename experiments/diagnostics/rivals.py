@@ -1,4 +1,4 @@
-"""The running strategy's gradient beside those of all others, on the same weights, batch and noise keys."""
+"""Compares the running strategy's gradient with those of all others, on the same weights, batch and noise keys."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ NOT_A_CHOICE = {*OVER_TRAINING, "temperature", "final_temperature", "kernel"}
 
 
 def rival_tags(point: Point, gradient: Tensor) -> dict[str, float]:
-    """For every rival with gradient r, the running one being g: cosine of r and g, and scale <r, g> / <r, r>.
+    """Returns for every rival the cosine of r and g, and the scale <r, g> / <r, r>.
 
-    `scale`: the running gradient in units of the rival's. A rival without a gradient has neither.
+    g is the running strategy's gradient, r the rival's. `scale` measures g in units of r. A rival without a gradient
+    has neither number.
     """
     values: dict[str, float] = {}
     for name, strategy in rivals(point):
@@ -36,10 +37,10 @@ def rival_tags(point: Point, gradient: Tensor) -> dict[str, float]:
 
 
 def rivals(point: Point) -> list[tuple[str, Strategy]]:
-    """Every strategy that applies to all hard layers, with every kernel and named choice, except the running one.
+    """Yields every strategy but the running one that applies to all hard layers, with every kernel and named choice.
 
-    At the running temperature if there is one and it is allowed; kernels at the interquartile range of the running
-    one.
+    A rival takes the running temperature if there is one and the rival allows it; its kernel has the interquartile
+    range of the running kernel.
     """
     layers = list(hard_layers(point.model).values())
     if not layers:
@@ -56,7 +57,7 @@ def rivals(point: Point) -> list[tuple[str, Strategy]]:
 
 
 def _fits(strategy: Strategy, layers: list[HardLayer]) -> Iterator[tuple[str, Strategy]]:
-    """The strategy under every kernel if it uses one, at the running temperature."""
+    """Yields the strategy under every kernel if it uses one, at the running temperature."""
     used = frozenset().union(*(strategy.uses(layer.op) for layer in layers))
     for kernel, fitted in members.under_each_kernel(strategy, [layer.op for layer in layers]):
         if "temperature" in used and layers[0].temperature is not None:
@@ -69,7 +70,7 @@ def _running_kernel(layer: HardLayer) -> str | None:
 
 
 def _identity(strategy: Strategy, ops: list[Op]) -> tuple[Any, ...]:
-    """The choices that tell strategies apart on these ops, at any temperature."""
+    """Returns the choices that distinguish strategies on these ops, at any temperature."""
     names = [field.name for field in fields(strategy) if field.name not in NOT_A_CHOICE]
     choices = {name: getattr(strategy, name) for name in names}
     uses_kernel = any("kernel" in strategy.uses(op) for op in ops)

@@ -1,1 +1,1 @@
-"""What is read at parameters and hard layers while a model trains."""
+"""Measures parameters and hard layers while a model trains."""

@@ -1,4 +1,4 @@
-"""What a result says of its model and data, so that readers need not make the model again."""
+"""Collects facts about model and data for `result.json`, so that readers need not build the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAMPLES = 16
 
 
 def facts(model: nn.Module, data: Dataset) -> dict[str, Any]:
-    """Number of classes, number of the model's parameters, and the names of its hard layers that decide."""
+    """Returns the number of classes, the number of parameters, and the names of the hard layers that decide."""
     return {
         "classes": data.classes,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -27,7 +27,7 @@ def facts(model: nn.Module, data: Dataset) -> dict[str, Any]:
 
 
 def deciding_layers(model: nn.Module, data: Dataset) -> list[str]:
-    """The hard layers whose output moves in jumps only, at random inputs; changes nothing in the model."""
+    """Names the hard layers whose output moves in jumps only, tested at random inputs; the model is unchanged."""
     stream = torch.Generator().manual_seed(0)
     x = torch.randn(SAMPLES, *data.input_shape, generator=stream, dtype=data.train.x.dtype).to(data.train.x.device)
     given = layer_inputs(copy.deepcopy(model).eval(), x, "hard")
@@ -36,13 +36,13 @@ def deciding_layers(model: nn.Module, data: Dataset) -> list[str]:
 
 
 def decides(op: Op, *x: Tensor) -> bool:
-    """Whether the op's derivative is 0 almost everywhere in all its inputs: here, at these.
+    """Whether the op's derivative by every input is 0 almost everywhere, tested at these inputs.
 
-    True for rounding and argmax. False for the maximum, and for a lookup, whose table is an input too.
+    True for rounding and argmax. False for the maximum, and for a lookup, because its table is an input too.
     """
     given = [value.detach().requires_grad_() for value in x]
     with torch.enable_grad():
         value = Subgradient()(op, *given)
     weights = torch.arange(1, value.numel() + 1, dtype=value.dtype, device=value.device).view_as(value)
     slopes = torch.autograd.grad(value, given, weights, allow_unused=True) if value.requires_grad else ()
-    return not any(slope is not None and bool(slope.any()) for slope in slopes)  # unequal weights: none cancel
+    return not any(slope is not None and bool(slope.any()) for slope in slopes)  # unequal weights: no terms cancel

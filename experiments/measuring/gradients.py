@@ -1,4 +1,4 @@
-"""Gradient norms by parameter, before clipping and after unscaling, of one model or of a stack of replicas."""
+"""Computes gradient norms by parameter, unscaled and before clipping, of one model or of a stack."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from experiments.measuring.parameter_names import trained_parameters
 
 
 def norms(tensors: Sequence[Tensor], replicas: int = 1) -> Tensor:
-    """2-norms (R, n) of n tensors (R, ...), or of those of one model, of any dtype, device or layout; R = 1 for these.
+    """Computes 2-norms (R, n) of n tensors (R, ...), or (1, n) of one model's, of any dtype, device or layout.
 
-    In float64: squares of float32 numbers vanish below 1e-23, so that a tiny norm would be exactly 0, and overflow
-    above 1e19, so that a finite gradient would have an infinite norm.
+    Computed in float64. In float32 squares vanish below 1e-23 and overflow above 1e19, so a tiny norm would be 0 and
+    a finite gradient could have an infinite norm.
     """
     rows = [_rows(tensor.detach(), replicas) for tensor in tensors]
     columns = [torch.linalg.vector_norm(row, dim=1, dtype=torch.float64) for row in rows]
@@ -27,7 +27,7 @@ def norms(tensors: Sequence[Tensor], replicas: int = 1) -> Tensor:
 
 
 def norms_by_name(tensors: Mapping[str, Tensor], replicas: int = 1) -> dict[str, Tensor]:
-    """The norms (R,) of each tensor."""
+    """Returns the norms (R,) of each tensor."""
     return dict(zip(tensors, norms(list(tensors.values()), replicas).unbind(1), strict=True))
 
 
@@ -37,9 +37,9 @@ def _rows(tensor: Tensor, replicas: int) -> Tensor:
 
 
 def clip(gradients: Sequence[Tensor], limit: float, replicas: int = 1) -> Tensor:
-    """Scales each replica's gradients together to a norm of at most `limit`; returns 1 where that changed them, else 0.
+    """Scales each replica's gradients to a total norm of at most `limit`; returns 1 if that changed them, else 0.
 
-    Where the norm is not finite no gradient of the replica changes, so that a bad one spoils no other.
+    If the norm is not finite, the replica's gradients stay unchanged: a bad one must not change the others.
     """
     norm = torch.linalg.vector_norm(norms(gradients, replicas), dim=1)
     norm = torch.where(norm.isfinite(), norm, 0.0)
@@ -52,27 +52,27 @@ def clip(gradients: Sequence[Tensor], limit: float, replicas: int = 1) -> Tensor
 
 @dataclass
 class GradientRecord:
-    """Which parameters received no gradient at any logged step, and which received only gradients of exactly 0."""
+    """Records which parameters received no gradient at any logged step, and which only gradients of exactly 0."""
 
     missing: set[str]
     zero: set[str]
 
     @classmethod
     def of(cls, model: nn.Module) -> GradientRecord:
-        """The record before the first step."""
+        """Makes the record of a run before its first step."""
         return cls(set(trained_parameters(model)), set(trained_parameters(model)))
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> GradientRecord:
-        """The record that a checkpoint holds."""
+        """Restores the record from a checkpoint."""
         return cls(set(state["missing"]), set(state["zero"]))
 
     def state(self) -> dict[str, list[str]]:
-        """For a checkpoint."""
+        """Returns the state for a checkpoint."""
         return {"missing": sorted(self.missing), "zero": sorted(self.zero)}
 
     def update(self, by_parameter: Mapping[str, float]) -> None:
-        """Adds one step's norms."""
+        """Adds the norms of one step."""
         self.missing -= by_parameter.keys()
         self.zero -= {name for name, norm in by_parameter.items() if norm != 0}
 
@@ -88,12 +88,12 @@ class GradientRecord:
 
 
 def present_gradients(parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
-    """The gradients by parameter name, without those that are None."""
+    """Returns the gradients by parameter name, without those that are None."""
     return {name: parameter.grad for name, parameter in parameters.items() if parameter.grad is not None}
 
 
 def total(by_parameter: Mapping[str, float]) -> float:
-    """The norm of all gradients together; NaN if there are none, because 0 would look like convergence."""
+    """Computes the norm of all gradients together; NaN if there are none, because 0 would look like convergence."""
     if not by_parameter:
         return math.nan
     return math.sqrt(sum(norm * norm for norm in by_parameter.values()))

@@ -1,4 +1,4 @@
-"""Gradients and inputs of the hard layers in a training step, of one model or of a stack of replicas."""
+"""Measures gradients and inputs of the hard layers in a training step, of one model or of a stack of replicas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from surrogates import hard_layers
 
 @dataclass
 class Passage:
-    """An input or output of a layer, and the loss's gradient at it, None if it received none."""
+    """An input or output of a layer, and the gradient of the loss there; None if it received none."""
 
     tensor: Tensor
     gradient: Tensor | None = None
@@ -29,7 +29,7 @@ class Passage:
 
     @property
     def derivative(self) -> Tensor:
-        """The gradient, 0 if there is none."""
+        """Returns the gradient, 0 if there is none."""
         return self.tensor.new_zeros(()).expand_as(self.tensor) if self.gradient is None else self.gradient
 
 
@@ -37,9 +37,9 @@ class Passage:
 class Reading:
     """Sums over a layer's inputs and outputs, (R,) each; `tags` makes the logged values of their numbers.
 
-    With g the loss's gradient at the `inputs` numbers of the input, h that at the output: `in_square` = <g, g>,
-    `out_square` = <h, h>, `product` = <g, h> where the shapes agree, `nonzero` = #{g != 0}, `inside` = #{x in the op's
-    range} for an op with one. Gradients are those of a loss times `scale`, where there is one.
+    g is the loss's gradient at the layer's input, of `inputs` numbers, and h the one at its output.
+    `in_square` = <g, g>, `out_square` = <h, h>, `product` = <g, h> if the shapes agree, `nonzero` = #{g != 0},
+    `inside` = #{x in the op's range} if the op has one. If there is a `scale`, the loss was multiplied by it.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Reading:
     sums: dict[str, Tensor]
 
     def tags(self, numbers: Sequence[float]) -> dict[str, float]:
-        """The tags of a replica, from its numbers in the order of `sums`."""
+        """Returns the tags of a replica, from its numbers in the order of `sums`."""
         sums = dict(zip(self.sums, numbers, strict=True))
         scale = sums.get("scale", 1.0)
         grad_in, grad_out = math.sqrt(sums["in_square"]) / scale, math.sqrt(sums["out_square"]) / scale
@@ -67,15 +67,15 @@ class Reading:
 class LayerProbe:
     """Watches the hard layers of a model, or of a stack of `replicas`, during one training step.
 
-    - `grad_out_norm` |h| and `grad_in_norm` |g|: norms of the loss's gradient at a layer's output, and at its input,
-      after the op; `grad_ratio` |g| / |h|
-    - `effective_slope` <g, h> / <h, h>: of an elementwise op the mean of its derivative at these inputs, weighted with
-      h^2; of any op whose output has its input's shape the best multiple of h for g
+    - `grad_out_norm` |h| and `grad_in_norm` |g|: norms of the loss's gradient at a layer's output and at its input
+    - `grad_ratio` |g| / |h|
+    - `effective_slope` <g, h> / <h, h>: the multiple of h nearest to g, if shapes agree; of an elementwise op the mean
+      derivative at these inputs, weighted with h^2
     - `zero_gradient_fraction`: the share of inputs whose gradient is exactly 0
-    - `saturated_fraction`: the share of inputs outside the op's range, where it has one
+    - `saturated_fraction`: the share of inputs outside the op's range, if it has one
 
-    Ratio and slope are 0 where h is 0. Of a layer that is applied several times in a step all applications count
-    together. Sums are in float64: squares of float32 numbers would vanish below 1e-23.
+    Ratio and slope are 0 if h is 0. If a step applies a layer several times, all applications are summed.
+    Sums are in float64: squares of float32 numbers would vanish below 1e-23.
     """
 
     def __init__(self, model: nn.Module, replicas: int = 1) -> None:
@@ -86,7 +86,7 @@ class LayerProbe:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Watches the forward pass in the block, and the backward pass after it."""
+        """Watches the forward pass in the block, and the backward pass that follows."""
         self._forget()
         with tap(self.model, self._keep):
             yield
@@ -98,7 +98,7 @@ class LayerProbe:
         self._seen.setdefault(name, {"in": [], "out": []})[where].append(passage)
 
     def measure(self, scale: Tensor | None = None) -> list[Reading]:
-        """Readings of the step that was watched, before anything changes its gradients."""
+        """Returns the readings of the watched step; call it before anything changes the gradients."""
         readings = [self._reading(name, seen["in"], seen["out"], scale) for name, seen in self._seen.items()]
         self._forget()
         return readings
@@ -117,27 +117,27 @@ class LayerProbe:
         sums["nonzero"] = torch.linalg.vector_norm(rows[:, :inputs], 0, dim=1)
         if bounds is not None:
             x = rows[:, inputs + outputs :]
-            low, high = torch.tensor(bounds, dtype=entered[0].tensor.dtype).tolist()  # as the op sees them
+            low, high = torch.tensor(bounds, dtype=entered[0].tensor.dtype).tolist()  # in the dtype of the op's input
             sums["inside"] = (x == x.clamp(low, high)).sum(1)
         if scale is not None:
             sums["scale"] = scale.expand(self.replicas)
         return Reading(name, inputs, sums)
 
     def _rows(self, tensors: list[Tensor]) -> Tensor:
-        """All numbers by replica, (R, n), by one kernel: `stack` also takes tensors that are not contiguous."""
+        """Stacks all numbers by replica, (R, n), with one kernel, also if tensors are not contiguous."""
         own = [self._by_replica(tensor) for tensor in tensors]
         if all(tensor.shape == own[0].shape for tensor in own):
             return torch.stack(own, dim=1).reshape(self.replicas, -1)
         return torch.cat([tensor.reshape(self.replicas, -1) for tensor in own], dim=1)
 
     def _by_replica(self, x: Tensor) -> Tensor:
-        """(R, ...) from a single model's x, from a folded (R B, ...), or from the (R, ...) of vmap."""
+        """Reshapes to (R, ...) a single model's x, a folded (R B, ...), or the (R, ...) of vmap."""
         if self.replicas == 1:
             return x.unsqueeze(0)
         return x if len(x) == self.replicas else torch.unflatten(x, 0, (self.replicas, -1))
 
     def _squares(self, gradients: Tensor, inputs: int) -> dict[str, Tensor]:
-        """From (R, inputs + outputs): one product of matrices where there are as many inputs as outputs."""
+        """Sums squares and products from (R, inputs + outputs), by one matrix product if both have as many numbers."""
         if gradients.shape[1] != 2 * inputs:
             g, h = gradients[:, :inputs], gradients[:, inputs:]
             return {"in_square": _gram(g.unsqueeze(1)).flatten(), "out_square": _gram(h.unsqueeze(1)).flatten()}
@@ -146,12 +146,12 @@ class LayerProbe:
 
 
 def _gram(rows: Tensor) -> Tensor:
-    """All products (R, k, k) of k vectors (R, k, n)."""
+    """Computes all products (R, k, k) of k vectors (R, k, n)."""
     return torch.bmm(rows, rows.transpose(1, 2))
 
 
 def by_tag(readings: Sequence[Reading], numbers: Sequence[float]) -> dict[str, float]:
-    """The tags of a replica, from its numbers in the order of the readings' sums."""
+    """Returns the tags of a replica, from its numbers in the order of the readings' sums."""
     tags: dict[str, float] = {}
     start = 0
     for reading in readings:

@@ -1,4 +1,4 @@
-"""Losses and clip flags of the steps since the last logged one, on the device until they are moved in one transfer."""
+"""Collects losses and clip flags since the last logged step, on the device, and moves them in one transfer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class WindowNumbers(NamedTuple):
-    """Of one replica: all losses, the share of clipped steps, and the numbers of other tensors."""
+    """The numbers of one replica: all losses, the share of clipped steps, and the numbers of other tensors."""
 
     losses: list[float]
     clipped: float
@@ -18,7 +18,7 @@ class WindowNumbers(NamedTuple):
 
 
 class LogWindow:
-    """Losses (R,) of the steps since the last logged one, their batch sizes, and whose gradients were clipped (R,)."""
+    """Losses (R,) of the steps since the last logged one, batch sizes, and flags (R,) of clipped gradients."""
 
     def __init__(self, device: str, replicas: int = 1) -> None:
         self.device, self.replicas = device, replicas
@@ -31,12 +31,12 @@ class LogWindow:
         self.clipped: list[Tensor] = []
 
     def add(self, losses: Tensor, size: int) -> None:
-        """Adds a step's losses, the means over the `size` samples of each replica's batch."""
+        """Adds a step's losses: means over the `size` samples of each replica's batch."""
         self.losses.append(losses.detach().reshape(self.replicas))
         self.sizes.append(size)
 
     def read(self, others: Sequence[Tensor]) -> list[WindowNumbers]:
-        """By replica, with the numbers of other tensors (R, ...); moved from the device at once."""
+        """Returns the numbers by replica, with those of other tensors (R, ...); moves all from the device at once."""
         steps, clipped = len(self.losses), self.clipped or [torch.zeros(self.replicas, device=self.device)]
         parts = [torch.stack(self.losses, 1), torch.stack(clipped, 1), *(t.reshape(self.replicas, -1) for t in others)]
         rows = torch.cat([part.to(self.device, torch.float64) for part in parts], dim=1).tolist()
@@ -44,11 +44,11 @@ class LogWindow:
         return [WindowNumbers(row[:steps], sum(row[steps:end]) / len(clipped), row[end:]) for row in rows]
 
     def mean(self, losses: Sequence[float]) -> float:
-        """The mean loss over samples, not over batches: a short batch counts for less."""
+        """Computes the mean loss over samples, so that a short batch counts less."""
         return sum(loss * size for loss, size in zip(losses, self.sizes, strict=True)) / sum(self.sizes)
 
     def state(self, r: int) -> dict[str, Any]:
-        """The part of replica r, for a checkpoint."""
+        """Returns the part of replica r, for a checkpoint."""
         losses, clipped = ([row[r].clone() for row in rows] for rows in (self.losses, self.clipped))
         return {"losses": losses, "sizes": list(self.sizes), "clipped": clipped}
 

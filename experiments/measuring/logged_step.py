@@ -1,4 +1,4 @@
-"""The numbers of one replica at a logged step, and their tags."""
+"""Reads the numbers of each replica at a logged step, with their tags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from experiments.measuring.nonfinite import StepNumbers
 
 @dataclass(frozen=True)
 class LoggedStep:
-    """The `numbers` in which a fault would show, and the `values` to log by tag."""
+    """The `numbers` in which NaN or infinity would appear, and the `values` to log by tag."""
 
     numbers: StepNumbers
     values: dict[str, float]
@@ -28,7 +28,7 @@ def read_step(
     temperatures: Mapping[str, Tensor],
     readings: Sequence[Reading],
 ) -> list[LoggedStep]:
-    """By replica; tensors are (R,) by name, the norms those before clipping. Moves all from the device at once."""
+    """Reads a step by replica, moving all from the device at once; tensors are (R,) by name, norms before clipping."""
     layers = [row for reading in readings for row in reading.sums.values()]
     rows = [*gradient_norms.values(), *weight_norms.values(), *temperatures.values(), *layers]
     steps = []

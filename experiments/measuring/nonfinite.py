@@ -1,4 +1,4 @@
-"""Finding where a run became NaN or infinite."""
+"""Finds where a run became NaN or infinite."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGEST = 2.0**64  # a norm whose square overflows float32
 
 
 class Diverged(Exception):
-    """A loss, gradient, parameter or temperature is not finite; the message names step, parameter and layer."""
+    """Raised if a loss, gradient, parameter or temperature is not finite; the message names step and place."""
 
 
 @dataclass(frozen=True)
@@ -31,33 +31,33 @@ class StepNumbers:
     gradients: Mapping[str, float]
     weights: Mapping[str, float]
     temperatures: Mapping[str, float]
-    clips: bool = False  # then the optimizer gets no gradient larger than the limit, however large it was
+    clips: bool = False  # then the optimizer gets no gradient larger than the limit
 
     @property
     def is_sound(self) -> bool:
-        """Whether all are finite, and all norms are those of numbers that can be trained with."""
+        """Whether all numbers are finite, and no norm is too large to train with."""
         finite = all(map(math.isfinite, (*self.losses, *self.temperatures.values())))
         return finite and not self.bad_weights and not self.bad_gradients
 
     @property
     def bad_weights(self) -> dict[str, float]:
-        """The norms that are not finite, or too large to square."""
+        """Returns the norms of weights that are not finite, or too large to square."""
         return {name: norm for name, norm in self.weights.items() if not norm < LARGEST}
 
     @property
     def bad_gradients(self) -> dict[str, float]:
-        """The same; where gradients are clipped, any finite norm will do."""
+        """Returns the norms of gradients that are not finite, or too large to square if gradients are not clipped."""
         limit = math.inf if self.clips else LARGEST
         return {name: norm for name, norm in self.gradients.items() if not norm < limit}
 
 
 def is_finite(values: Tensor) -> bool:
-    """Whether all of a tensor's numbers are finite."""
+    """Whether all numbers of a tensor are finite."""
     return bool(values.isfinite().all())
 
 
 def describe_fault(model: nn.Module, x: Tensor, step: int, numbers: StepNumbers) -> str:
-    """Says which numbers of the logged step `step` are not finite or too large; empty if all are sound."""
+    """Describes the numbers of the logged step `step` that are not finite or too large; empty if there are none."""
     if numbers.is_sound:
         return ""
     losses = numbers.losses
@@ -79,9 +79,9 @@ def describe_fault(model: nn.Module, x: Tensor, step: int, numbers: StepNumbers)
 
 
 def first_bad_layer(model: nn.Module, x: Tensor) -> str | None:
-    """The name of the first module, in order of the forward pass, whose output is not finite; None if all are.
+    """Names the first module, in the order of the forward pass, whose output is not finite; None if all are finite.
 
-    The pass changes nothing: it writes into copies of the buffers.
+    The pass writes into copies of the buffers, so the model is unchanged.
     """
     found: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The logged names of parameters and layers."""
+"""Makes the logged names of parameters and layers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _PARAMETRIZED = re.compile(r"\bparametrizations\.(\w+)\.(?:original|0)\b")
 
 
 def readable(name: str) -> str:
-    """`hidden.parametrizations.weight.original` as `hidden.weight`, its parametrization's own as `hidden.weight.NAME`.
+    """Shortens `hidden.parametrizations.weight.original` to `hidden.weight`, and its `NAME` to `hidden.weight.NAME`.
 
-    Of several parametrizations of one parameter the further ones keep their number.
+    If a parameter has several parametrizations, all after the first keep their number.
     """
     return _PARAMETRIZED.sub(r"\1", name)
 
 
 def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters that are trained, by readable name, in the model's order."""
+    """Returns the trained parameters by readable name, in the model's order."""
     return {readable(name): parameter for name, parameter in model.named_parameters() if parameter.requires_grad}

@@ -1,4 +1,4 @@
-"""The hard layers' outputs on a fixed batch: decisions that flipped, and how far the soft values are from hard ones."""
+"""Compares the hard layers' outputs on a fixed batch: flipped decisions, and the distance of soft and hard values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Outputs = Mapping[str, Tensor]
 
 
 def layer_outputs(model: nn.Module, x: Tensor, how: Mode, replicas: int = 1) -> dict[str, Tensor]:
-    """All outputs (R, n) of every hard layer for the samples x (B, ...), in evaluation; changes nothing."""
+    """Returns all outputs (R, n) of every hard layer for samples x (B, ...), in evaluation; the model is unchanged."""
     outputs: dict[str, list[Tensor]] = {}
 
     def keep(name: str, where: str, tensor: Tensor) -> None:
@@ -33,12 +33,12 @@ def layer_outputs(model: nn.Module, x: Tensor, how: Mode, replicas: int = 1) -> 
 
 
 def repeat(x: Tensor, replicas: int) -> Tensor:
-    """The same samples (B, ...) for every replica, folded."""
+    """Repeats the samples (B, ...) for every replica, folded."""
     return x.expand(replicas, *x.shape).flatten(0, 1)
 
 
 def flip_rates(before: Outputs, now: Outputs) -> dict[str, Tensor]:
-    """By tag, the share of each hard layer's outputs (..., n) that changed, (...)."""
+    """Returns by tag the share (...) of each hard layer's outputs (..., n) that changed."""
     return {f"op/{name}/flip_rate": _share(now[name] != before[name]) for name in before}
 
 
@@ -47,15 +47,15 @@ def _share(mask: Tensor) -> Tensor:
 
 
 def gaps(soft: Outputs, hard: Outputs) -> dict[str, Tensor]:
-    """By tag, mean |soft - hard| over each hard layer's outputs (..., n), (...), in units of the output.
+    """Returns by tag mean |soft - hard|, (...), over each hard layer's outputs (..., n), in units of the output.
 
-    Each comes from a pass of its own, so a layer's gap includes the effect of the gaps before it.
+    Soft and hard outputs come from two passes, so a layer's gap includes the effect of the gaps before it.
     """
     return {f"op/{name}/soft_hard_gap": (soft[name] - hard[name]).abs().mean(-1) for name in hard}
 
 
 def numbers(rates: Mapping[str, Tensor]) -> dict[str, list[float]]:
-    """The values by replica of each tag, moved from the device at once."""
+    """Returns the values of each tag by replica, moved from the device at once."""
     if not rates:
         return {}
     rows = torch.stack([rate.double().reshape(-1) for rate in rates.values()]).tolist()

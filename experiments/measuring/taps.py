@@ -1,4 +1,4 @@
-"""The inputs and outputs of the hard layers of one model, or of a stack, inside vmap too."""
+"""Collects inputs and outputs of the hard layers of one model or of a stack, also inside vmap."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Keep = Callable[[str, str, Tensor], None]  # layer's readable name, in or out, t
 
 @contextmanager
 def tap(model: nn.Module, keep: Keep) -> Iterator[None]:
-    """Passes to `keep` the first input and the output of every hard layer; of a stack folded, or (R, B, ...)."""
+    """Passes first input and output of every hard layer to `keep`; those of a stack are folded, or (R, B, ...)."""
 
     def before(name: str) -> Any:
         return lambda module, inputs: (_tap(inputs[0], partial(keep, name, "in")), *inputs[1:])
@@ -39,7 +39,7 @@ def tap(model: nn.Module, keep: Keep) -> Iterator[None]:
 
 
 def layer_inputs(model: nn.Module, x: Tensor, how: Mode) -> dict[str, tuple[Tensor, ...]]:
-    """All inputs that each hard layer gets in its last call while the model computes x, by the layer's name."""
+    """Returns by layer all inputs of its last call while the model computes x."""
     given: dict[str, tuple[Tensor, ...]] = {}
 
     def keep(name: str) -> Any:
@@ -56,7 +56,7 @@ def layer_inputs(model: nn.Module, x: Tensor, how: Mode) -> dict[str, tuple[Tens
 
 
 def _tap(x: Tensor, keep: Callable[[Tensor], None]) -> Tensor:
-    """A view of x; keeps the tensor of all replicas under vmap, else x."""
+    """Returns a view of x; keeps the tensor of all replicas under vmap, else x."""
     batched: list[Tensor] = []
     view: Tensor = _Tap.apply(x, batched.append)
     keep(batched[0] if batched else x)
@@ -64,7 +64,7 @@ def _tap(x: Tensor, keep: Callable[[Tensor], None]) -> Tensor:
 
 
 class _Tap(torch.autograd.Function):
-    """A view of x; the batching rule, which runs under vmap only, receives the tensor of all replicas."""
+    """A view of x; its batching rule, which only vmap runs, receives the tensor of all replicas."""
 
     @staticmethod
     def forward(x: Tensor, keep: Any) -> Tensor:

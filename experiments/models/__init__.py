@@ -1,1 +1,1 @@
-"""Models: small nets in which any component sits, one a file."""
+"""Models: small nets that take any component, one a file."""

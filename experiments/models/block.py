@@ -1,4 +1,4 @@
-"""One hidden layer of any model: a linear or conv layer a branch, and the component that joins them."""
+"""One hidden layer of any model: a linear or conv layer for each branch, and the component that joins them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from surrogates import Component
 class Block(nn.Module):
     """branch layers, optional batch norm, component: (batch, in, ...) to (batch, width, ...).
 
-    `layer(outputs)` makes a branch's layer, `norm(outputs)` its batch norm or None; `inputs` is how many numbers one
-    pre-activation sees.
-    Raises ValueError if a branch needs more pre-activations for one activation than there are inputs, or if the
-    component does not fit the width or the layers.
+    `layer(outputs)` makes a branch's layer, `norm(outputs)` its batch norm or None; `inputs` is the number of inputs of
+    one pre-activation.
+    Raises ValueError if a branch needs more pre-activations for one activation than there are inputs.
+    Raises ValueError if the component does not fit the width or the layers.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Block(nn.Module):
         self.component = component
 
     def forward(self, x: Tensor) -> Tensor:
-        """The component over the branches' pre-activations."""
+        """Applies the component to the branches' pre-activations."""
         outputs = [getattr(self, branch)(x) for branch in self.branches]
         if self.normalised:
             outputs = [getattr(self, f"{b}_norm")(output) for b, output in zip(self.branches, outputs, strict=True)]

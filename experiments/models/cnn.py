@@ -19,11 +19,11 @@ POOLS = {1: nn.AvgPool1d, 2: nn.AvgPool2d}
 
 
 class CNN(nn.Module):
-    """depth conv blocks of `width` channels, each halving space, and a linear readout.
+    """`depth` conv blocks of `width` channels, each halving space, and a linear readout.
 
-    (batch, channels, n) or (batch, channels, h, w) to (batch, classes) logits. A component that shrinks space itself
+    (batch, channels, n) or (batch, channels, h, w) to (batch, classes) logits. A component that halves space itself
     (hard max pooling) replaces the block's average pooling.
-    Raises ValueError for sizes below 1, an input without space, or one too small for `depth` halvings.
+    Raises ValueError if a size is below 1, or if the input has no space, or too little for `depth` halvings.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class CNN(nn.Module):
         kernel_size: int = 3,
         batch_norm: bool = False,
     ) -> ModelSize:
-        """The size of a model whose components take `fan_in` pre-activations and halve space; a lower bound for others.
+        """Returns the size of a model whose components take `fan_in` pre-activations and halve space, or a lower bound.
 
-        Batch norm is not counted, nor are blocks for which no space is left.
+        Batch norm is not counted, nor are blocks without space.
         """
         require_at_least_one(width=width, depth=depth, kernel_size=kernel_size)
         channels, *space = input_shape
@@ -83,6 +83,6 @@ class CNN(nn.Module):
         return ModelSize(parameters + classes, activations, depth)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits."""
+        """Computes the logits."""
         logits: Tensor = self.readout(self.blocks(x).flatten(1))
         return logits

@@ -14,10 +14,11 @@ from surrogates import Component, EmptyCell
 
 
 class MLP(nn.Module):
-    """depth blocks of `width` activations and a linear readout: (batch, *input_shape) to (batch, classes) logits.
+    """`depth` blocks of `width` activations and a linear readout: (batch, *input_shape) to (batch, classes) logits.
 
-    `component()` makes one component a block. Raises ValueError for a width or depth below 1, EmptyCell for a component
-    that works on spatial dimensions.
+    `component()` makes the component of one block.
+    Raises ValueError if width or depth is below 1.
+    Raises EmptyCell if the component pools over spatial dimensions.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class MLP(nn.Module):
         for _ in range(depth):
             part = component()
             if part.needs_space:
-                raise EmptyCell(f"{type(part).__name__} pools over space, which an mlp has not; use model=cnn")
+                raise EmptyCell(f"{type(part).__name__} pools over space, which an mlp does not have; use model=cnn")
             blocks.append(
                 Block(part, width, inputs, partial(nn.Linear, inputs), nn.BatchNorm1d if batch_norm else None)
             )
@@ -53,20 +54,20 @@ class MLP(nn.Module):
         depth: int = 2,
         batch_norm: bool = False,
     ) -> ModelSize:
-        """The size of a model whose components take `fan_in` pre-activations; batch norm is not counted."""
+        """Returns the size of a model whose components take `fan_in` pre-activations; batch norm is not counted."""
         require_at_least_one(width=width, depth=depth)
         first, later = prod(input_shape) + 1, width + 1
         parameters = fan_in * width * (first + (depth - 1) * later) + classes * later
         return ModelSize(parameters, depth * width, depth)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits."""
+        """Computes the logits."""
         logits: Tensor = self.readout(self.blocks(x.flatten(1)))
         return logits
 
 
 def require_at_least_one(**sizes: int) -> None:
-    """Raises ValueError naming the first size below 1, or above what torch can count."""
+    """Raises ValueError, with the first wrong size, if one is below 1 or above what torch can count."""
     for name, size in sizes.items():
         if size < 1:
             raise ValueError(f"model.{name} must be at least 1, got {size}")

@@ -1,4 +1,4 @@
-"""How large a model will be, from its options alone."""
+"""The size of a model, known from its options before it is built."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ModelSize:
-    """Numbers that a model holds: its parameters, and the outputs of its `blocks` components for one sample."""
+    """How many numbers a model holds: its parameters, and the outputs of its `blocks` components for one sample."""
 
     parameters: int
     activations: int

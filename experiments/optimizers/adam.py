@@ -35,6 +35,6 @@ class Adam(Optimizer):
             raise ValueError(f"eps must be positive and finite, got {self.eps}")
 
     def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """The torch optimizer over these parameters, all of them in one call a step."""
+        """Builds the torch optimizer of these parameters, which updates all of them in one call a step."""
         betas = (self.beta1, self.beta2)
         return self.kind(parameters, self.lr, betas, self.eps, self.weight_decay, foreach=True)

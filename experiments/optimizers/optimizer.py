@@ -1,4 +1,4 @@
-"""The settings that all optimizers share: rate, decay, clipping and the learning-rate schedule."""
+"""The settings that all optimizers share: learning rate, decay, clipping and schedule."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from surrogates.float32 import LARGEST, require_float32
 class Optimizer:
     """A torch optimizer's settings, gradient clipping and learning-rate schedule.
 
-    lr is the rate after `warmup_steps` of linear growth; `schedule` then holds it (`constant`) or lets it fall to 0
-    at the end of training (`linear`, `cosine`). `clip_norm`: largest total gradient norm, null for none.
-    Raises ValueError for a rate, decay or limit out of range.
+    The learning rate grows linearly to `lr` over `warmup_steps`; then `schedule` keeps it (`constant`) or lowers it to
+    0 at the end of training (`linear`, `cosine`). `clip_norm`: the largest total gradient norm, null for none.
+    Raises ValueError if a rate, decay or limit is out of range.
     """
 
     lr: float
@@ -46,7 +46,7 @@ class Optimizer:
             raise ValueError(f"warmup_steps must be 0 or more, and below 2^63, got {self.warmup_steps}")
 
     def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """The torch optimizer over these parameters."""
+        """Builds the torch optimizer of these parameters."""
         raise NotImplementedError
 
     @property
@@ -55,7 +55,7 @@ class Optimizer:
         return self.schedule != "constant" or self.warmup_steps > 0
 
     def lr_at(self, step: int, max_steps: int) -> float:
-        """The learning rate of optimizer step `step`, counted from 0."""
+        """Returns the learning rate of optimizer step `step`, counted from 0."""
         warm = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
         progress = min(1.0, max(0, step - self.warmup_steps) / max(1, max_steps - self.warmup_steps))
         if self.schedule == "linear":
@@ -66,6 +66,6 @@ class Optimizer:
 
 
 def require_share(name: str, value: float) -> None:
-    """Raises ValueError unless 0 <= value < 1."""
+    """Raises ValueError if value is below 0, or 1 or more."""
     if not 0 <= value < 1:
         raise ValueError(f"{name} must be at least 0 and below 1, got {value}")

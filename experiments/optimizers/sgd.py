@@ -24,7 +24,7 @@ class SGD(Optimizer):
             raise ValueError("nesterov=true needs a momentum above 0")
 
     def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """SGD over these parameters, all of them in one call a step."""
+        """Builds the torch optimizer of these parameters, which updates all of them in one call a step."""
         return torch.optim.SGD(
             parameters, self.lr, self.momentum, weight_decay=self.weight_decay, nesterov=self.nesterov, foreach=True
         )

@@ -1,1 +1,1 @@
-"""Settings whose exact gradient is known, and the strategies scored against it: `python -m experiments.oracles`."""
+"""Scores the strategies against exact gradients, in settings that have one: `hardgrad oracles`."""

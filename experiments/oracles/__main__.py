@@ -1,4 +1,4 @@
-"""`python -m experiments.oracles`."""
+"""`hardgrad oracles`."""
 
 import sys
 

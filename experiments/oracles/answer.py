@@ -1,4 +1,4 @@
-"""The answer to a question: what was expected, what was measured, and its files."""
+"""The answer to a question: what was expected, what was measured, and the files with both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from experiments.tracking.outputs import save_figure, write_text
 
 @dataclass(frozen=True)
 class Check:
-    """One expectation, what was measured, whether it holds, and the sentence to print if it does not."""
+    """One expectation, the measured result, whether the expectation holds, and a sentence to print if it does not."""
 
     expected: str
     measured: str
@@ -24,7 +24,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells, the first column a name."""
+    """Rows of cells; the first cell of a row is its name."""
 
     title: str
     head: Sequence[str]
@@ -33,7 +33,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Answer:
-    """Checks and tables, remarks on what they do not show, and matplotlib's figure."""
+    """Checks and tables, remarks on their limits, and a matplotlib figure."""
 
     checks: Sequence[Check]
     tables: Sequence[Table] = ()
@@ -41,7 +41,10 @@ class Answer:
     figure: Any = field(default=None, compare=False)
 
     def write(self, folder: Path) -> None:
-        """answer.json and, of a figure, figure.svg and figure.png. Raises OutputFailed."""
+        """Writes answer.json and, if there is a figure, figure.svg and figure.png.
+
+        Raises OutputFailed if a file cannot be written.
+        """
         plain = {"checks": [asdict(c) for c in self.checks], "tables": [asdict(t) for t in self.tables]}
         if self.figure is not None:
             save_figure(self.figure, folder / "figure.svg", metadata={"Date": None})
@@ -51,14 +54,17 @@ class Answer:
 
 
 def read(folder: Path) -> Answer:
-    """The written answer without its figure; raises FileNotFoundError if there is none."""
+    """Reads a written answer, without its figure.
+
+    Raises FileNotFoundError if there is none.
+    """
     plain = json.loads((folder / "answer.json").read_text())
     checks = [Check(**check) for check in plain["checks"]]
     return Answer(checks, [Table(**table) for table in plain["tables"]], plain["remarks"])
 
 
 def markdown(answer: Answer) -> str:
-    """Checks as a table, sentences about those that do not hold, then the tables and remarks."""
+    """Returns the checks as a table, a sentence for each check that does not hold, then tables and remarks."""
     lines = ["| expected | measured | |", "|---|---|---|"]
     lines += [
         f"| {c.expected} | {c.measured} | {'as expected' if c.holds else '**not as expected**'} |"
@@ -73,7 +79,7 @@ def markdown(answer: Answer) -> str:
 
 
 def terminal(answer: Answer) -> str:
-    """For 80 columns: each check on lines of its own, then the tables."""
+    """Returns the answer in 80 columns: each check on its own lines, then tables and remarks."""
     lines: list[str] = []
     for check in answer.checks:
         verdict = "as expected" if check.holds else "NOT as expected"

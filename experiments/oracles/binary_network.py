@@ -1,7 +1,7 @@
-"""A stochastic binary network with one hidden layer, by enumerating all 2^H hidden states.
+"""Exact gradient of a stochastic binary network with one hidden layer, by enumerating all 2^H hidden states.
 
 h_j ~ Bernoulli(sigmoid((x W)_j)) independently; loss = mean over samples of cross-entropy(h V, y). For each sample
-E loss = sum_h prod_j p_j^h_j (1 - p_j)^(1 - h_j) cross-entropy(h V, y), whose derivative by W autograd takes.
+E loss = sum_h prod_j p_j^h_j (1 - p_j)^(1 - h_j) cross-entropy(h V, y); autograd computes its derivative by W.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from surrogates.ops.heaviside import Heaviside
 
 
 def states(units: int) -> Tensor:
-    """All 2^units binary vectors, (2^units, units)."""
+    """Returns all 2^units binary vectors, (2^units, units)."""
     bits = torch.arange(units)
     return ((torch.arange(2**units).unsqueeze(-1) >> bits) & 1).double()
 
@@ -36,21 +36,21 @@ class BinaryNetwork:
     readout: Tensor
 
     def expected(self, weights: Tensor) -> Tensor:
-        """The exact expected loss."""
+        """Computes the exact expected loss."""
         h = states(len(self.readout))
         p = log_probabilities(self.x @ weights.view(-1, len(self.readout)), h).exp()
         losses = -F.log_softmax(h @ self.readout, -1)[:, self.y]
         return (p * losses.T).sum(-1).mean()
 
     def loss(self, act: Act, rows: Tensor, _: torch.Generator) -> Tensor:
-        """The loss of one draw of the hidden units, for each row of weights and each sample."""
+        """Computes the loss of one draw of the hidden units, for each row of weights and each sample."""
         logits = self.x @ rows.view(len(rows), -1, len(self.readout))
         scores = F.log_softmax(act(logits) @ self.readout, -1)
         return -scores[:, torch.arange(len(self.y)), self.y]
 
 
 def network(d: int = 16, units: int = 8, classes: int = 4, samples: int = 64, seed: int = 10) -> BinaryNetwork:
-    """Random samples, labels and readout."""
+    """Makes a network with random samples, labels and readout."""
     y = torch.randint(classes, (samples,), generator=stream(seed))
     return BinaryNetwork(normal((samples, d), seed + 1), y, normal((units, classes), seed + 2))
 

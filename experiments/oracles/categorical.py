@@ -1,4 +1,4 @@
-"""One discrete variable by enumeration: z one-hot of law p = softmax(theta), J = diag(p) - p p'.
+"""Exact gradient of one discrete variable, by enumeration: z one-hot of law p = softmax(theta), J = diag(p) - p p'.
 
 d/dtheta E f(z) = sum_k f(e_k) p_k (e_k - p). In the mean, straight-through gives J sum_k p_k f'(e_k), ReinMax
 sum_k p_k (2 J(q_k) - J(p) / 2) f'(e_k) with q_k = (softmax(theta / T) + e_k) / 2 (Liu et al. 2023, arXiv 2304.08612),
@@ -28,19 +28,19 @@ def expected(f: Function, theta: Tensor) -> Tensor:
 
 
 def exact(f: Function, theta: Tensor) -> Tensor:
-    """d/dtheta E f(z), by its formula."""
+    """d/dtheta E f(z), by the formula above."""
     p, e = theta.softmax(-1), _vertices(theta)
     return (f(e) * p) @ (e - p)
 
 
 def straight_through_mean(f: Function, theta: Tensor) -> Tensor:
-    """The mean of straight-through with the softmax's derivative."""
+    """Mean of straight-through with the derivative of softmax."""
     p = theta.softmax(-1)
     return _covariance(p) @ (p @ _slopes(f, theta))
 
 
 def reinmax_mean(f: Function, theta: Tensor, T: float = 1.0) -> Tensor:
-    """The mean of ReinMax."""
+    """Mean of ReinMax."""
     p, e, g = theta.softmax(-1), _vertices(theta), _slopes(f, theta)
     terms = [
         p[k] * (2 * _covariance(0.5 * ((theta / T).softmax(-1) + e[k])) - 0.5 * _covariance(p)) @ g[k]
@@ -50,7 +50,7 @@ def reinmax_mean(f: Function, theta: Tensor, T: float = 1.0) -> Tensor:
 
 
 def by_choice(strategy: Strategy, f: Function, theta: Tensor, draws: int = 1, seed: int = 0) -> Tensor:
-    """The strategy's derivatives for each choice, (n, draws, n); what noise it has given the choice is drawn."""
+    """Returns the strategy's derivatives for each choice, (n, draws, n); noise that the choice leaves free is drawn."""
     n = len(theta)
     rows = theta.expand(n, draws, n).clone().requires_grad_()
     leading = 0.5 + (0.5 - 1e-15) * _vertices(theta).unsqueeze(1).expand_as(rows)
@@ -59,14 +59,14 @@ def by_choice(strategy: Strategy, f: Function, theta: Tensor, draws: int = 1, se
     noise[0] = leading
     z = strategy(ArgMax(), rows, noise=noise.view(shape))
     if not torch.equal(z.detach(), _vertices(theta).unsqueeze(1).expand_as(rows)):
-        raise ValueError(f"{strategy} did not take the choices that it was led to")
+        raise ValueError(f"{strategy} did not choose the categories that its noise selects")
     return torch.autograd.grad(f(z).sum(), rows)[0]
 
 
 def rescaled(strategy: Strategy, f: Function, theta: Tensor, draws: int = 1, seed: int = 0) -> tuple[float, float]:
     """Squared bias and total variance after the mean is rescaled to the truth's norm (Hooper & Shekhovtsov 2026).
 
-    By enumeration of the choices; `draws` a choice, of strategies that have more noise than that.
+    The choices are enumerated; `draws` a choice serve strategies that have further noise.
     """
     p, truth, rows = theta.softmax(-1), exact(f, theta), by_choice(strategy, f, theta, draws, seed)
     mean = p @ rows.mean(1)
@@ -76,7 +76,7 @@ def rescaled(strategy: Strategy, f: Function, theta: Tensor, draws: int = 1, see
 
 
 def published_problem(dim: int, seed: int) -> tuple[Function, Tensor]:
-    """f(z) = z'Q'Qz + b'z and theta, drawn as Hooper & Shekhovtsov 2026 do: Q, b, theta after `manual_seed(seed)`."""
+    """Draws f(z) = z'Q'Qz + b'z and theta as Hooper & Shekhovtsov 2026: Q, b, theta after `manual_seed(seed)`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         q, b, theta = (torch.randn(shape).double() for shape in ((dim, dim), (dim,), (dim,)))
@@ -132,7 +132,7 @@ def _vertices(theta: Tensor) -> Tensor:
 
 
 def _slopes(f: Function, theta: Tensor) -> Tensor:
-    """f'(e_k), a row each."""
+    """Returns f'(e_k), one row each."""
     e = _vertices(theta).requires_grad_()
     return torch.autograd.grad(f(e).sum(), e)[0]
 

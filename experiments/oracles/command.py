@@ -1,4 +1,4 @@
-"""`python -m experiments.oracles`: the table; with `findings`, the page of answers."""
+"""`hardgrad oracles` makes the table of strategies against exact gradients; `findings` the page of answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 
 @lasting_output()
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the table; the exit code: 1 if a file could not be written, 2 for a command that is wrong."""
+    """Makes the table or the page and returns the exit code.
+
+    0: all is well. 1: a file could not be written. 2: the arguments are wrong.
+    """
     try:
         return _run(_parser().parse_args(arguments))
     except (OutputRefused, OutputFailed) as error:
@@ -28,18 +31,18 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     if options.what == "findings" and not PAGE.parent.is_dir():
-        print("error: findings writes docs/findings.md of a checkout, and this is an installed copy", file=sys.stderr)
+        print("error: findings writes docs/findings.md of a checkout, but this is an installed copy", file=sys.stderr)
         return 2
     if options.what == "findings":
         findings.write(PAGE, options.keep)
         return 0
     chosen = [s for s in all_settings() if options.setting is None or options.setting in s.name]
     if not chosen:
-        names = ", ".join(s.name for s in all_settings())
-        print(f"no setting has {options.setting!r} in its name; there are: {names}", file=sys.stderr)
+        names = "".join(f"\n  {s.name}" for s in all_settings())
+        print(f"error: no setting has {options.setting!r} in its name; the settings are:{names}", file=sys.stderr)
         return 2
     if options.draws is not None and options.draws < 1:
-        print(f"--draws must be at least 1, got {options.draws}", file=sys.stderr)
+        print(f"error: --draws must be at least 1, got {options.draws}", file=sys.stderr)
         return 2
     check_folder(options.out)
     _table(chosen, options.out, options.draws)
@@ -60,16 +63,18 @@ def _table(chosen: list[Setting], out: Path, draws: int | None) -> None:
     write_text(out / "table.md", "\n".join(pages))
     write_text(out / "table.json", json.dumps([row.plain() for row in found], indent=1, allow_nan=False))
     figures.write(found, out / "table.svg")
+    print(score_text.LEGEND)
     print(f"written: {out / 'table.md'}, table.json, table.svg, table.png")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m experiments.oracles", description="Strategies against exact gradients.")
-    parser.add_argument("what", nargs="?", choices=("table", "findings"), default="table", help="default: table")
-    parser.add_argument(
-        "--keep", action="store_true", help="findings: ask nothing, take the answers of runs/questions/"
-    )
+    parser = argparse.ArgumentParser("hardgrad oracles", description="Scores the strategies against exact gradients.")
+    what = "the table of all settings, or docs/findings.md; default: table"
+    parser.add_argument("what", nargs="?", choices=("table", "findings"), default="table", help=what)
+    parser.add_argument("--keep", action="store_true", help="findings: use the answers in runs/questions/, ask nothing")
     parser.add_argument("--setting", help="only settings with this in their name")
-    parser.add_argument("--draws", type=int, help="samples a setting (default: the setting's own)")
-    parser.add_argument("--out", type=Path, default=Path("runs/oracles"), help="folder that is written to")
+    parser.add_argument("--draws", type=int, help="samples of each setting (default: its own number)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/oracles"), help="folder of the files; default %(default)s"
+    )
     return parser

@@ -1,4 +1,4 @@
-"""Every contender in every setting, scored."""
+"""Scores every contender in every setting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from experiments.oracles.setting import Setting
 
 @dataclass(frozen=True)
 class ContenderScore:
-    """A contender's score in a setting, and its cost a draw."""
+    """A contender's score in a setting, and its cost for one draw."""
 
     setting: str
     contender: str
@@ -26,14 +26,14 @@ class ContenderScore:
     saved_bytes: float
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the row for JSON."""
         plain = asdict(self)
         return {**{k: plain[k] for k in ("setting", "contender")}, **plain["score"], "resolved": self.score.resolved,
                 "microseconds": self.microseconds, "saved_bytes": self.saved_bytes}  # fmt: skip
 
 
 def all_settings() -> list[Setting]:
-    """The settings of every module of this package that has some."""
+    """Returns the settings of all modules of this package."""
     found: list[Setting] = []
     for info in pkgutil.iter_modules(experiments.oracles.__path__):
         if info.name == "__main__":
@@ -44,13 +44,13 @@ def all_settings() -> list[Setting]:
 
 
 def score_all(setting: Setting, draws: int | None = None) -> Iterator[ContenderScore]:
-    """Every contender that applies, scored."""
+    """Scores every contender that applies."""
     for contender in contenders(setting):
         yield score_contender(contender, setting, draws)
 
 
 def score_contender(contender: Contender, setting: Setting, draws: int | None = None) -> ContenderScore:
-    """One contender's row."""
+    """Scores one contender."""
     got = sample(contender, setting, draws=draws)
     count = len(got.gradients)
     result = score(got.gradients, setting.truth)

@@ -1,4 +1,4 @@
-"""The strategies that are scored: all that apply, with every kernel and named choice."""
+"""Lists the strategies to score: all that apply, with every kernel and named choice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCORE_FUNCTION = "score_function"
 
 @dataclass(frozen=True)
 class Contender:
-    """A strategy under a name; None is the score function. `on_noise`: the setting's noise is added to its input."""
+    """A strategy and its name; None is the score function. `on_noise`: the setting's noise is added to its input."""
 
     name: str
     strategy: Strategy | None
@@ -22,9 +22,9 @@ class Contender:
 
 
 def contenders(setting: Setting) -> list[Contender]:
-    """All that apply to the setting's op, at the setting's scale: kernels at its noise's interquartile range.
+    """Lists all that apply to the setting's op, each kernel with the interquartile range of the setting's noise.
 
-    A strategy with the hard value and no noise of its own is listed twice: at x, and at x + noise.
+    A strategy with the hard value and no own noise is listed twice: at x, and at x + noise.
     """
     found = []
     for stem, cls in members.strategies().items():
@@ -39,7 +39,7 @@ def contenders(setting: Setting) -> list[Contender]:
 
 
 def _fits(strategy: Strategy, setting: Setting) -> Iterator[tuple[str, Strategy]]:
-    """The strategy at the setting's scale, under every kernel if it uses one; nothing if it does not apply."""
+    """Yields the strategy at the setting's scale, with every kernel if it uses one; nothing if it does not apply."""
     for kernel, fitted in members.under_each_kernel(strategy, [setting.op]):
         if "temperature" in strategy.uses(setting.op):
             fitted = members.at_width(fitted, setting.scale, setting.kernel, kernel)

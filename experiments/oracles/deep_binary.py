@@ -1,8 +1,8 @@
-"""A stochastic binary network of any depth, by transfer matrices.
+"""Exact gradient of a stochastic binary network of any depth, by transfer matrices.
 
 h_l ~ Bernoulli(sigmoid((h_{l-1} - 1/2) W_l)), h_1 from x W_1; P(h_l | h_{l-1}) is a 2^H x 2^H matrix T_l, the value of
-a state U_l = T_{l+1} U_{l+1} from the top loss (h_L - 1/2) V against random labels. E loss = mean_x P(h_1 | x) U_1; its
-derivative by W_1 is taken by autograd. Cost O(depth 4^H).
+a state U_l = T_{l+1} U_{l+1} from the top loss (h_L - 1/2) V against random labels. E loss = mean_x P(h_1 | x) U_1;
+autograd computes its derivative by W_1. Cost O(depth 4^H).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DeepBinary:
     readout: Tensor
 
     def expected(self, first: Tensor) -> Tensor:
-        """The exact expected loss for the first layer's weights (d H,)."""
+        """Computes the exact expected loss for the first layer's weights (d H,)."""
         h = states(len(self.readout))
         value = -F.log_softmax((h - 0.5) @ self.readout, -1)[:, self.y]
         for weight in reversed(self.weights):
@@ -39,7 +39,7 @@ class DeepBinary:
         return (p * value.T).sum(-1).mean()
 
     def loss(self, act: Act, rows: Tensor, _: torch.Generator) -> Tensor:
-        """The loss of one draw of all units, for each row of weights and each sample."""
+        """Computes the loss of one draw of all units, for each row of weights and each sample."""
         h = act(self.x @ rows.view(len(rows), self.x.shape[1], -1))
         for weight in self.weights:
             h = act((h - 0.5) @ weight)
@@ -50,7 +50,7 @@ class DeepBinary:
 def network(
     depth: int, units: int = 6, d: int = 8, classes: int = 3, samples: int = 24, spread: float = 1.0, seed: int = 20
 ) -> DeepBinary:
-    """A random net, its hidden weights of standard deviation `spread`; depths of a seed share data and readout."""
+    """Makes a random net, hidden weights of standard deviation `spread`; depths of a seed share data and readout."""
     y = torch.randint(classes, (samples,), generator=stream(seed))
     weights = [spread * normal((units, units), seed + 10 + layer) for layer in range(2, depth + 1)]
     return DeepBinary(normal((samples, d), seed + 1), y, weights, 2 * normal((units, classes), seed + 2))

@@ -1,4 +1,4 @@
-"""The table's figures: bias against deviation, cosine and scale against depth."""
+"""Draws the table: bias against deviation, cosine and scale against depth."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ SHOWN = {  # contender: its name in the papers
 
 
 def write(rows: Sequence[ContenderScore], path: Path) -> None:
-    """The figure as an SVG and a PNG. Raises OutputFailed."""
+    """Writes the figure as SVG and PNG.
+
+    Raises OutputFailed if a file cannot be written.
+    """
     figure = overview(rows)
     for suffix in (".svg", ".png"):
         save_figure(figure, path.with_suffix(suffix), dpi=150)
 
 
 def overview(rows: Sequence[ContenderScore]) -> Any:
-    """Four panels, matplotlib's figure."""
+    """Draws a figure with four panels."""
     with style() as figure_class:
         figure = figure_class(figsize=(9, 6.4))
         axes = figure.subplots(2, 2).flatten()

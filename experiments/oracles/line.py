@@ -1,4 +1,4 @@
-"""The line oracle: a deterministic sign network on real data, its loss smoothed along one weight at a time.
+"""Exact gradient of a sign network on real data, with the loss smoothed along one weight at a time.
 
 Moving one first-layer weight W_ij by t flips unit j for sample n at t_n = -a_nj / x_ni, a = x W + c; the loss jumps
 there by J_n, known from two forward passes with unit j held at 1 and -1. So, exactly,
@@ -33,16 +33,16 @@ class SignNetwork:
     readout: Tensor
 
     def losses(self, h: Tensor) -> Tensor:
-        """Cross-entropy of hidden values (..., N, H), a sample each."""
+        """Computes the cross-entropy of each sample from hidden values (..., N, H)."""
         scores = F.log_softmax(h @ self.readout, -1)
         return -scores[..., torch.arange(len(self.y)), self.y]
 
     def hard(self, weights: Tensor) -> Tensor:
-        """The loss at weights (d, H)."""
+        """Computes the loss at weights (d, H)."""
         return self.losses(Sign(zero=1.0).hard(self.x @ weights + self.bias)).mean()
 
     def jumps(self, weights: Tensor) -> Tensor:
-        """loss(unit j at 1) - loss(unit j at -1) of each sample, (N, H)."""
+        """loss(unit j at 1) - loss(unit j at -1), by sample, (N, H)."""
         h = Sign(zero=1.0).hard(self.x @ weights + self.bias)
         found = []
         for j in range(h.shape[1]):
@@ -52,10 +52,10 @@ class SignNetwork:
         return torch.stack(found, -1)
 
     def truth(self, weights: Tensor, kernel: Kernel, s: float) -> Tensor:
-        """The smoothed derivative by every weight, (d, H)."""
+        """Computes the smoothed derivative by every weight, (d, H)."""
         a, jumps = self.x @ weights + self.bias, self.jumps(weights)
         rows = []
-        for column in self.x.T:  # a unit goes up with t where x_ni > 0, and down where it is negative
+        for column in self.x.T:  # a unit rises with t if x_ni > 0, and falls if x_ni < 0
             away = column.unsqueeze(-1)
             t = -a / torch.where(away == 0, 1, away)
             density = torch.where(away == 0, 0, kernel.density(t / s) / s)
@@ -63,12 +63,12 @@ class SignNetwork:
         return torch.stack(rows)
 
     def loss(self, act: Act, rows: Tensor, _: torch.Generator) -> Tensor:
-        """The loss of the whole data a row of weights (draws, d H)."""
+        """Computes the loss of all data for each row of weights (draws, d H)."""
         return self.losses(act(self.x @ rows.view(len(rows), self.x.shape[1], -1) + self.bias)).mean(-1)
 
 
 def network(samples: int = 300, units: int = 16) -> tuple[SignNetwork, Tensor]:
-    """Digits, random first-layer weights, a readout fitted to the one-hot labels by ridge regression."""
+    """Makes a network on digits: random first-layer weights, readout fitted to one-hot labels by ridge regression."""
     part = Digits().load().train
     x, y = part.x[:samples].flatten(1).double(), part.y[:samples]
     weights, bias = normal((x.shape[1], units), 70) / x.shape[1] ** 0.5, 0.1 * normal((units,), 71)
@@ -79,7 +79,7 @@ def network(samples: int = 300, units: int = 16) -> tuple[SignNetwork, Tensor]:
 
 
 def settings() -> list[Setting]:
-    """All first-layer weights under normal noise of scale 0.3 on the weight; nothing without the data's file."""
+    """All first-layer weights under normal noise of scale 0.3 on the weight; empty if the data set is absent."""
     try:
         net, weights = network()
     except DataError:

@@ -1,7 +1,7 @@
-"""Presets of conf/experiment/ that ask a question of the oracles: `python train.py experiment=NAME`.
+"""Presets of conf/experiment/ that ask the oracles a question: `python train.py experiment=NAME`.
 
-Such a preset has the key `question`, the name of a module of `experiments.oracles.questions`; its header, comment
-lines, holds the question and, from "Expected: " on, what was expected before it was measured.
+Such a preset has the key `question`, the name of a module of `experiments.oracles.questions`. Its comment lines hold
+the question and, after "Expected: ", what was expected before the measurement.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Preset:
 
 
 def presets() -> list[Preset]:
-    """All that ask a question, in the order of their names."""
+    """Lists all presets that ask a question, in the order of their names."""
     found = []
     for path in sorted(EXPERIMENTS.glob("*.yaml")):
         if "question" in OmegaConf.load(path):
@@ -50,13 +50,15 @@ def _preset(name: str, text: str) -> Preset:
 
 
 def ask(name: str, folder: Path, dry: bool = False) -> None:
-    """Measures, prints and writes, or only prints the question.
+    """Measures the answer, prints it and writes it into `folder`; with `dry` only prints the question.
 
-    Raises ConfigError if there is no such question, OutputRefused before measuring and OutputFailed after it.
+    Raises ConfigError if there is no such question.
+    Raises OutputRefused, before measuring, if `folder` cannot be written to.
+    Raises OutputFailed if a file cannot be written.
     """
     known = {preset.name: preset for preset in presets()}
     if name not in known:
-        raise ConfigError(f"no question {name!r}; there are: {', '.join(known)}")
+        raise ConfigError(f"there is no question {name!r}; the questions are: {', '.join(known)}")
     print(f"{textwrap.fill(known[name].question, 80)}\n", flush=True)
     if dry:
         return

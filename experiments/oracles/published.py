@@ -1,4 +1,4 @@
-"""Numbers that others have published and shipped, to be reproduced (Hooper & Shekhovtsov 2026, AISTATS)."""
+"""Published numbers to reproduce (Hooper & Shekhovtsov 2026, AISTATS)."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ TRACES = {  # the toy's training loss for q = 1.5, 2, 3 in its first and its las
 
 
 def agrees(measured: float, published: float) -> bool:
-    """Whether the measured number has the published digits: four or five, or fewer of a number in thousandths."""
+    """Whether the measured number agrees with the digits of the published one."""
     return abs(measured - published) <= 0.6 * 10.0 ** -_decimals(published)
 
 
 def is_repetition(repeated: Tensor, published: float) -> bool:
-    """Whether a number that was itself sampled is one more of these repetitions: three deviations, and its rounding."""
+    """Whether a published sampled number lies within three deviations of these repetitions, plus its rounding."""
     rounding = 0.5 * 10.0 ** -len(f"{published:g}".partition(".")[2])
     return bool((published - repeated.mean()).abs() <= 3 * repeated.std() + rounding)
 

@@ -1,4 +1,4 @@
-"""The gradients of a contender in a setting, one a draw, and their cost."""
+"""Samples the gradients of a contender in a setting, and measures their cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from surrogates.strategies.sampled import Sampled
 
 @dataclass(frozen=True)
 class Samples:
-    """Gradients (draws, n); seconds and bytes saved for backward, of all draws together."""
+    """Gradients (draws, n), and the seconds and bytes saved for backward of all draws together."""
 
     gradients: Tensor
     seconds: float
@@ -28,7 +28,10 @@ class Samples:
 
 
 def sample(contender: Contender, setting: Setting, seed: int = 0, draws: int | None = None) -> Samples:
-    """Gradients of independent draws; raises EmptyCell if the op has no such reading."""
+    """Samples gradients of independent draws.
+
+    Raises EmptyCell if the op lacks the reading.
+    """
     count = setting.draws if draws is None else draws
     rows = setting.parameters.expand(count, -1).clone().requires_grad_()
     strategy = contender.strategy
@@ -54,7 +57,7 @@ def _loss(act: Act, layer: HardLayer, setting: Setting, rows: Tensor, seed: int,
 
 
 def _on_noise(layer: HardLayer, setting: Setting, seed: int) -> Act:
-    """The layer on x + scale e, e drawn anew at every call."""
+    """Returns the layer on x + scale e, with a new e at every call."""
     if setting.op.subtracts_noise:
         raise EmptyCell("the settings' Gumbel noise is added")
     calls = 0

@@ -1,4 +1,4 @@
-"""The table as Markdown, and as lines for a terminal of 80 columns."""
+"""Writes the table as Markdown, and as lines for a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -13,17 +13,26 @@ HEAD = (
 )  # fmt: skip
 INTRODUCTION = """# Strategies against exact gradients
 
-Truth: the derivative of E[loss(hard(x + noise))] under the setting's own noise law and scale, whatever the strategy
-assumes; a kernel is taken at the interquartile range of that law. `at x + noise`: a strategy without noise of its own,
-on a noisy input. bias: |mean - truth| / |truth| with its standard error, "not resolved" below two of them. deviation:
-of one sample, relative to |truth|. best scale: the factor that brings the mean nearest to the truth; residual: what is
-left after it. descent: share of samples within 90 degrees of the truth. The cost is wall-clock time of many draws at
-once, divided by their number: it compares strategies within a setting.
+Each strategy's gradient is compared with the truth: the derivative of E[loss(hard(x + noise))] under the noise law and
+scale of the setting. Every kernel has the interquartile range of that law. `at x + noise` means that a strategy without
+own noise gets a noisy input.
+
+- bias: |mean - truth| / |truth| with its standard error; "not resolved" if it is below two standard errors
+- deviation: standard deviation of one sample, relative to |truth|
+- cosine of the mean, mean cosine: of the mean with the truth, and the mean over samples of their cosines
+- best scale: the factor that brings the mean nearest to the truth; residual: the relative distance that remains
+- descent: the share of samples within 90 degrees of the truth
+- cost: wall-clock time of many draws at once, divided by their number; compare it within a setting only
+"""
+
+LEGEND = """bias, std: of the mean and of one sample, relative to the true gradient's norm
+cos, cos 1: cosine of the mean, and mean cosine of one sample
+scale: the factor that brings the mean nearest to the true gradient
 """
 
 
 def markdown(setting: Setting, rows: Sequence[ContenderScore]) -> str:
-    """One setting's section."""
+    """Writes the section of one setting."""
     head = ["| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
     lines = ["| " + " | ".join(cells(row)) + " |" for row in rows]
     count = rows[0].score.samples if rows else 0
@@ -31,7 +40,7 @@ def markdown(setting: Setting, rows: Sequence[ContenderScore]) -> str:
 
 
 def terminal(setting: Setting, rows: Sequence[ContenderScore]) -> str:
-    """One setting in 80 columns."""
+    """Writes one setting in 80 columns."""
     title = f"{setting.name} ({setting.law})"
     lines = [title, f"  {'strategy':35s}{'bias':>13s}{'std':>7s}{'cos':>7s}{'cos 1':>7s}{'scale':>8s}"]
     for row in rows:
@@ -45,7 +54,7 @@ def terminal(setting: Setting, rows: Sequence[ContenderScore]) -> str:
 
 
 def cells(row: ContenderScore) -> list[str]:
-    """The row under `HEAD`."""
+    """Returns the cells of a row, in the order of `HEAD`."""
     s = row.score
     error = s.error if s.error > 1e-12 else 0.0
     bias = f"{s.bias:.3g} ± {error:.2g}" + ("" if s.resolved else " (not resolved)")

@@ -1,4 +1,4 @@
-"""How far a gradient estimator is from the truth, beyond one number."""
+"""Scores the distance of a gradient estimator from the truth, in several numbers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ROUNDING = 1e-7  # relative; a bias below it is rounding (temperatures are float
 
 @dataclass(frozen=True)
 class GradientScore:
-    """Of samples G_i with mean m, against the truth g; relative to |g|. Undefined numbers are None.
+    """The score of samples G_i with mean m against the truth g. An undefined number is None.
 
-    - `bias` |m - g| / |g|, its standard error sqrt(tr Cov / M) / |g|; below two errors it is not resolved
+    - `bias` |m - g| / |g|, and `error` sqrt(tr Cov / M) / |g|, its standard error
     - `deviation` sqrt(tr Cov) / |g|
-    - `cosine` of m and g, `sample_cosine` the mean of those of single samples (0 for a zero gradient)
-    - `scale` a = <m, g> / <m, m>, the best factor, and `residual` |a m - g| / |g| after it
-    - `descent` the share of samples with <G_i, g> > 0
+    - `cosine` of m and g; `sample_cosine`, the mean cosine of G_i and g (0 for a zero gradient)
+    - `scale` a = <m, g> / <m, m>, the factor that brings m nearest to g; `residual` |a m - g| / |g|
+    - `descent`, the share of samples with <G_i, g> > 0
     """
 
     bias: float
@@ -36,17 +36,20 @@ class GradientScore:
 
     @property
     def resolved(self) -> bool:
-        """Whether the bias is more than sampling, or rounding, makes."""
+        """Whether the bias is above two standard errors and above rounding."""
         return self.bias > max(2 * self.error, ROUNDING)
 
 
 def score(samples: Tensor, truth: Tensor) -> GradientScore:
-    """Scores samples (M, n) against a truth (n,) that is not 0; raises ValueError if it is, or shapes disagree."""
+    """Scores samples (M, n) against a truth (n,).
+
+    Raises ValueError if the truth is 0, or if the shapes disagree.
+    """
     if samples.dim() != 2 or samples.shape[1:] != truth.shape:
         raise ValueError(f"samples must be (M, n) for a truth (n,), got {tuple(samples.shape)}, {tuple(truth.shape)}")
     size = truth.norm()
     if not size > 0:
-        raise ValueError("the true gradient is 0: nothing is relative to it")
+        raise ValueError("the true gradient is 0, so no relative error exists")
     count = len(samples)
     mean = samples.mean(0)
     spread = samples.var(0).sum().sqrt() if count > 1 else torch.zeros(())

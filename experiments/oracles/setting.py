@@ -1,4 +1,4 @@
-"""A setting in which the exact gradient is known, and the gradients that a strategy gives there."""
+"""A setting whose exact gradient is known."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Loss = Callable[[Act, Tensor, torch.Generator], Tensor]
 
 
 def stream(seed: int) -> torch.Generator:
-    """A generator of its own."""
+    """Makes a random generator from a seed."""
     return torch.Generator().manual_seed(seed)
 
 
 def normal(shape: tuple[int, ...], seed: int) -> Tensor:
-    """Standard normal numbers in float64."""
+    """Draws standard normal numbers in float64."""
     return torch.randn(shape, generator=stream(seed), dtype=torch.float64)
 
 
@@ -28,15 +28,16 @@ def normal(shape: tuple[int, ...], seed: int) -> Tensor:
 class Setting:
     """truth = d/dx E[loss(hard(x + scale e))], e of law `kernel` (centred Gumbel for ops over a dim).
 
-    `parameters` (n,) and `truth` (n,) are float64. `loss(act, rows, stream)` takes the op under a strategy, one copy of
-    the parameters a draw (draws, n) and a generator for data; it returns a loss a draw, or one for each of its samples,
-    (draws, samples), whose mean is meant (the score function has a baseline for each). The noise law and its scale
-    are the setting's: whatever a strategy assumes, it is scored against this truth. `noisy` is false where the data
-    alone make the expectation smooth.
+    `parameters` (n,) and `truth` (n,) are float64. The setting fixes the noise law and its scale: every strategy is
+    scored against this truth, whatever it assumes. `noisy` is false if the data alone make the expectation smooth.
+
+    `loss(act, rows, stream)` takes the op under a strategy, one copy of the parameters for each draw (draws, n), and a
+    generator for data. It returns one loss for each draw, (draws,), or one for each of its samples, (draws, samples),
+    to be averaged (the score function has a baseline for each).
     """
 
     name: str
-    law: str  # in words, for the table
+    law: str  # the noise law in words, for the table
     op: Op
     parameters: Tensor
     truth: Tensor
@@ -48,6 +49,6 @@ class Setting:
 
 
 def gradient(expected: Callable[[Tensor], Tensor], parameters: Tensor) -> Tensor:
-    """The derivative of an expectation that is written out, by autograd."""
+    """Differentiates an expectation that is written out, by autograd."""
     x = parameters.clone().requires_grad_()
     return torch.autograd.grad(expected(x), x)[0]

@@ -1,4 +1,4 @@
-"""Elementwise ops under noise: every surrogate is exact for one law, and for a piecewise-affine loss only.
+"""Exact gradients of elementwise ops under noise: each surrogate is exact for one law and a piecewise-affine loss.
 
 d/dx E[H(x + T e)] = k(x / T) / T for noise of density k. A staircase with jumps at b_j is a sum of such steps:
 
@@ -7,7 +7,7 @@ d/dx E[H(x + T e)] = k(x / T) / T for noise of density k. A staircase with jumps
   exp(-w^2 / 2) for the normal; floor without (-1)^n
 
 So identity straight-through on round is exact up to 2 exp(-2 pi^2 T^2). Under uniform dither E f(round(x + u)) is f
-interpolated between the integers: exact derivative f(n + 1) - f(n), and for a table T[n + 1] - T[n].
+interpolated between the integers, with the exact derivative f(n + 1) - f(n), or T[n + 1] - T[n] for a table T.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from surrogates.ops.lookup import Lookup
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
 
-REACH = 400  # jumps to each side in a direct sum
+REACH = 400  # jumps on each side in a direct sum
 X = torch.linspace(-0.9, 1.1, 9, dtype=torch.float64)
 
 
 def stairs_slope(x: Tensor, kernel: str, T: float, first: float) -> Tensor:
-    """The direct sum for jumps at first + n, n any integer; x (...) near 0."""
+    """Computes the direct sum for jumps at first + n, n any integer; x (...) near 0."""
     jumps = first + torch.arange(-REACH, REACH + 1, dtype=x.dtype)
     return (KERNELS[kernel].density((x.unsqueeze(-1) - jumps) / T) / T).sum(-1)
 
@@ -62,7 +62,7 @@ def settings() -> list[Setting]:
     table = normal((6,), 40)
     x = torch.linspace(0.1, 4.9, 9, dtype=torch.float64)
     truth = table[torch.floor(x).long() + 1] - table[torch.floor(x).long()]
-    entries = Lookup(low=-0.5)  # entry i for [i - 1/2, i + 1/2), as round has it
+    entries = Lookup(low=-0.5)  # entry i for [i - 1/2, i + 1/2), as for round
     found.append(_setting("lookup, dither", "uniform", entries, x, truth, partial(_table, table), 0.5))
     return found
 

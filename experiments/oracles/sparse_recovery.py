@@ -1,12 +1,12 @@
-"""Sparse recovery with a planted support: y = A x, k entries of x not 0; which k?
+"""Recovers a planted support: y = A x with k entries of x not 0; which k?
 
-- straight-through: the support S is that of the k largest |X|, x the least squares on S, X <- X - A'(A x - y); the
-  latent X is never projected (SEA: Mohamed et al. 2024, PMLR 235; here from X = 0, so the step size has no effect)
+- straight-through: S holds the k largest |X|, x is the least squares on S, X <- X - A'(A x - y); the latent X is never
+  projected (SEA: Mohamed et al. 2024, PMLR 235; here from X = 0, so the step size has no effect)
 - projection (iterative hard thresholding): x <- the k largest of x - s A'(A x - y), s = 1 / |A|^2
 - projection with least squares on the support (hard thresholding pursuit)
-- greedy (orthogonal matching pursuit): one entry a time, the one most correlated with what is left
+- greedy (orthogonal matching pursuit): adds the entry most correlated with the residual, one at a time
 
-Each keeps the support with the smallest residual that it has seen. All trials run at once.
+Each method returns the visited support with the smallest residual. All trials run at once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Problems:
 
     @cached_property
     def step(self) -> Tensor:
-        """s of each trial, (trials, 1)."""
+        """Step size s of each trial, (trials, 1)."""
         size: Tensor = torch.linalg.matrix_norm(self.a, 2).unsqueeze(-1) ** -2
         return size
 
@@ -42,19 +42,19 @@ class Problems:
         return (self.a.mT @ self._left(x).unsqueeze(-1)).squeeze(-1)
 
     def residual(self, x: Tensor) -> Tensor:
-        """|A x - y| of each trial."""
+        """|A x - y|, by trial."""
         size: Tensor = torch.linalg.vector_norm(self._left(x), dim=-1)
         return size
 
     def least_squares(self, support: Tensor) -> Tensor:
-        """The least squares on supports (trials, n) of equal size."""
+        """Solves the least squares on supports (trials, n) of equal size."""
         where = support.nonzero()[:, 1].view(len(support), -1)
         columns = self.a.gather(2, where.unsqueeze(1).expand(-1, self.a.shape[1], -1))
         values = torch.linalg.lstsq(columns, self.y.unsqueeze(-1)).solution.squeeze(-1)
         return torch.zeros_like(support).scatter(1, where, values)
 
     def largest(self, x: Tensor) -> Tensor:
-        """The support of the k largest |x|."""
+        """Returns the support of the k largest |x|."""
         return TopKMask(k=self.k).hard(x.abs())
 
     def _left(self, x: Tensor) -> Tensor:
@@ -62,14 +62,14 @@ class Problems:
 
 
 def gaussian(k: int, trials: int = 40, m: int = 64, n: int = 128, seed: int = 90) -> Problems:
-    """Independent normal entries."""
+    """Makes problems with independent normal entries of A."""
     return _plant(normal((trials, m, n), seed), k, seed)
 
 
 def blurred_problems(
     k: int, trials: int = 40, m: int = 64, n: int = 128, width: float = 0.012, seed: int = 95
 ) -> Problems:
-    """Gaussian bumps of the given width, centred at n places of (0, 1), seen at m: neighbours are nearly parallel."""
+    """Makes problems whose columns are Gaussian bumps at n places of (0, 1), seen at m places: neighbours overlap."""
     places = (torch.arange(n, dtype=torch.float64) + 0.5) / n
     seen = (torch.arange(m, dtype=torch.float64) + 0.5) / m
     bumps = torch.exp(-0.5 * ((seen.unsqueeze(-1) - places) / width) ** 2)
@@ -86,7 +86,7 @@ def _plant(a: Tensor, k: int, seed: int) -> Problems:
 
 
 def straight_through(problems: Problems, steps: int) -> tuple[Tensor, Tensor]:
-    """The best support of each trial and how many different ones it visited."""
+    """Returns the best support of each trial, and how many different supports it visited."""
     latent = torch.zeros_like(problems.support)
 
     def step(x: Tensor) -> Tensor:
@@ -127,7 +127,7 @@ METHODS: dict[str, Callable[[Problems, int], tuple[Tensor, Tensor]]] = {
 
 
 def recovery_rate(problems: Problems, support: Tensor) -> float:
-    """The share of trials whose whole support was found."""
+    """Returns the share of trials whose whole support was found."""
     return float((support == problems.support).all(1).double().mean())
 
 

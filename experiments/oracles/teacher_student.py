@@ -1,4 +1,4 @@
-"""A student and a teacher with binary units and Gaussian inputs (Yin et al. 2019, arXiv 1903.05662).
+"""Exact gradient of a student and a teacher with binary units and Gaussian inputs (Yin et al. 2019, arXiv 1903.05662).
 
 y = v'H(Z w), Z (m, n) standard normal, loss (y - y*)^2 / 2, teacher (v*, w*) with |w*| = 1. With t the angle between w
 and w*, 1 the vector of ones, A = I + 11', u = w / |w| and p the unit vector along (I - uu') w*:
@@ -33,7 +33,7 @@ SLOPES: dict[str, Slope] = {  # straight-through derivatives of the unit step
     "sigmoid": lambda s: torch.sigmoid(s) * torch.sigmoid(-s),
     "fast sigmoid": lambda s: 0.5 / (1 + s.abs()) ** 2,
 }
-BENDS = (-1.0, 0.0, 1.0)  # where one of them jumps
+BENDS = (-1.0, 0.0, 1.0)  # where one of the slopes jumps
 PANELS, NODES, EDGE = 24, 24, 12.0
 
 
@@ -51,12 +51,12 @@ class Problem:
         return torch.eye(m, dtype=torch.float64) + torch.ones(m, m, dtype=torch.float64)
 
     def angle(self, w: Tensor) -> Tensor:
-        """Between w and w*; by atan2, which keeps its digits near 0 and pi."""
+        """Computes the angle between w and w*, by atan2, which is accurate near 0 and pi."""
         along = w @ self.w_star
         return torch.atan2((w - along * self.w_star).norm(), along)
 
     def loss(self, v: Tensor, w: Tensor) -> Tensor:
-        """The population loss f."""
+        """Computes the population loss f."""
         a, v_star = self.coupling, self.v_star
         mixed = v @ a @ v_star - 2 * self.angle(w) / math.pi * (v @ v_star)
         return (v @ a @ v - 2 * mixed + v_star @ a @ v_star) / 8
@@ -67,18 +67,18 @@ class Problem:
         return (a @ v - a @ self.v_star + 2 * self.angle(w) / math.pi * self.v_star) / 4
 
     def gradient_w(self, v: Tensor, w: Tensor) -> Tensor:
-        """df/dw, for an angle inside (0, pi)."""
+        """df/dw, for angles in (0, pi)."""
         gradient: Tensor = -(v @ self.v_star) / (2 * math.pi * w.norm()) * self.across(w)
         return gradient
 
     def across(self, w: Tensor) -> Tensor:
-        """The unit vector p; 0 where w and w* are parallel."""
+        """Returns the unit vector p; 0 if w and w* are parallel."""
         u = w / w.norm()
         p = self.w_star - (u @ self.w_star) * u
         return p / p.norm() if p.norm() > 1e-9 else torch.zeros_like(p)
 
     def mean(self, slope: Slope, v: Tensor, w: Tensor) -> Tensor:
-        """The expected gradient under any derivative, by quadrature in one dimension."""
+        """Computes the expected gradient under any derivative, by quadrature in one dimension."""
         r, angle = w.norm(), self.angle(w)
         s, weight = _nodes(r.item())
         density, cot = Normal().density(s), 1 / torch.tan(angle)
@@ -93,14 +93,14 @@ class Problem:
         return mean
 
     def spurious(self) -> tuple[Tensor, Tensor]:
-        """The spurious local minimum at angle pi; it is one iff (1.v*)^2 < (m + 1) / 2 |v*|^2."""
+        """Returns the point at angle pi, a spurious local minimum iff (1.v*)^2 < (m + 1) / 2 |v*|^2."""
         m = len(self.v_star)
         ones = torch.ones(m, m, dtype=torch.float64)
         v = torch.linalg.solve(self.coupling, (ones - torch.eye(m, dtype=torch.float64)) @ self.v_star)
         return v, -self.w_star
 
     def descend(self, slope: Slope, v: Tensor, w: Tensor, lr: float = 0.05, steps: int = 1000) -> tuple[Tensor, Tensor]:
-        """Loss and |w| before each step of gradient descent by df/dv and the expected gradient under a derivative."""
+        """Descends by df/dv and the expected gradient under a derivative; returns loss and |w| before each step."""
         losses, lengths = [], []
         for _ in range(steps):
             losses.append(self.loss(v, w))
@@ -110,7 +110,7 @@ class Problem:
 
 
 def problem() -> Problem:
-    """m = 4 units, n = 5 inputs."""
+    """Makes a problem of m = 4 units and n = 5 inputs."""
     w = normal((5,), 60)
     return Problem(torch.tensor([1.0, -0.6, 0.9, -0.3], dtype=torch.float64), w / w.norm())
 
@@ -135,7 +135,7 @@ def _gauss_legendre() -> tuple[Tensor, Tensor]:
 
 
 def settings() -> list[Setting]:
-    """The gradient by the student's w; the noise is that of the inputs, Z w ~ N(0, |w|^2)."""
+    """The gradient by the student's w; the inputs are the noise, Z w ~ N(0, |w|^2)."""
     p = problem()
     v, w = normal((4,), 61), normal((5,), 62)
 

@@ -1,8 +1,9 @@
-"""A toy with a predictable wrong answer: minimise E mean_l |z_l - c|^q, z_l Bernoulli(p_l), c = 0.45.
+"""A toy on which straight-through stops at a predictable wrong point.
 
-The optimum is p = 0. In the mean straight-through's derivative is p (1 - p) q (p (1 - c)^(q-1) - (1 - p) c^(q-1)), so
-it stops at p* = c^(q-1) / (c^(q-1) + (1 - c)^(q-1)), where the loss is p* (1 - c)^q + (1 - p*) c^q. The problem is that
-of REBAR and RELAX with other powers, as in ReinMax's repository (Liu et al. 2023, arXiv 2304.08612).
+Minimise E mean_l |z_l - c|^q, z_l Bernoulli(p_l), c = 0.45. The optimum is p = 0. The mean of straight-through's
+derivative is p (1 - p) q (p (1 - c)^(q-1) - (1 - p) c^(q-1)), so it stops at p* = c^(q-1) / (c^(q-1) + (1 - c)^(q-1)),
+where the loss is p* (1 - c)^q + (1 - p*) c^q. It is the problem of REBAR and RELAX with other powers, as in ReinMax's
+repository (Liu et al. 2023, arXiv 2304.08612).
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ VALUES = torch.tensor([1.0, 0.5068, 0.0, 0.7385], dtype=torch.float64)  # Hooper
 
 
 def stationary(q: float) -> float:
-    """The probability at which straight-through stops."""
+    """Returns the probability at which straight-through stops."""
     a, b = C ** (q - 1), (1 - C) ** (q - 1)
     return float(a / (a + b))
 
 
 def loss_at(p: float, q: float) -> float:
-    """The expected loss at one probability for all latents; the best one is `loss_at(0, q)`."""
+    """Returns the expected loss if all latents have probability p; the best is `loss_at(0, q)`."""
     return float(p * (1 - C) ** q + (1 - p) * C**q)
 
 
 def mean_slope(strategy: Strategy, theta: float, q: float, points: int = 100_000) -> float:
-    """The strategy's mean derivative of |z - c|^q by a bit's logit: the midpoint rule over its noise."""
+    """Computes the strategy's mean derivative of |z - c|^q by a bit's logit, by the midpoint rule over its noise."""
     x = torch.full((points,), theta, dtype=torch.float64, requires_grad=True)
     noise = (torch.arange(points, dtype=torch.float64) + 0.5) / points
     (slopes,) = torch.autograd.grad((strategy(Heaviside(), x, noise=noise) - C).abs().pow(q).sum(), x)
@@ -46,11 +47,11 @@ def mean_slope(strategy: Strategy, theta: float, q: float, points: int = 100_000
 
 
 def train(strategy: Strategy | None, steps: int = 8000, batch: int = 64, lr: float = 2e-3, seed: int = 0) -> Tensor:
-    """The exact expected loss after each step for each power, (steps, powers); Adam from (-0.01, 0.01).
+    """Trains with Adam from (-0.01, 0.01); returns the exact expected loss after each step for each power.
 
-    A bit has one logit. Two logits a bit, as in ReinMax's repository, have opposite gradients, so that under Adam their
-    difference moves twice as fast: the rate here is twice the one there. None is the score function with two samples a
-    sum, the other being the baseline, so as many draws as a batch.
+    The result is (steps, powers). A bit has one logit. Two logits a bit, as in ReinMax's repository, have opposite
+    gradients, so under Adam their difference moves twice as fast: the rate here is twice the rate there.
+    None is the score function with two samples, each the baseline of the other, so a batch has as many draws.
     """
     logits = 0.02 * torch.rand(len(POWERS), LATENTS, generator=stream(seed), dtype=torch.float64) - 0.01
     powers = torch.tensor(POWERS, dtype=torch.float64).view(-1, 1)
@@ -70,12 +71,12 @@ def train(strategy: Strategy | None, steps: int = 8000, batch: int = 64, lr: flo
 
 
 def final_loss(losses: Tensor, last: int = 200) -> Tensor:
-    """The mean of the last steps."""
+    """Returns the mean loss of the last steps."""
     return losses[-last:].mean(0)
 
 
 def trace(strategy: Strategy, epochs: int = 50, steps: int = 200, batch: int = 8, seed: int = 0) -> Tensor:
-    """Training loss by epoch (epochs, powers) with four categories that take `VALUES`; Adam 1e-3 from logits 0."""
+    """Trains four categories with `VALUES` by Adam 1e-3 from logits 0; returns loss by epoch (epochs, powers)."""
     parameter, optimizer = _optimizer(torch.zeros(len(POWERS), LATENTS, 4, dtype=torch.float64), 1e-3)
     powers = torch.tensor(POWERS, dtype=torch.float64).view(-1, 1)
     layer = HardLayer(ArgMax(), strategy)
@@ -92,7 +93,7 @@ def trace(strategy: Strategy, epochs: int = 50, steps: int = 200, batch: int = 8
 
 
 def _loss(bits: Callable[[int], Tensor], layer: HardLayer, powers: Tensor, batch: int, by_score: bool) -> Tensor:
-    if by_score:  # a loss a latent: latents are independent
+    if by_score:  # one loss for each latent, because latents are independent
         return score_function(lambda: (bits(batch // 2) - C).abs().pow(powers), layer).mean((0, 2)).sum()
     return (bits(batch) - C).abs().pow(powers).mean((0, 2)).sum()
 

@@ -1,4 +1,4 @@
-"""Weight rounding under a periodic derivative is straight-through in other coordinates (Schoenbauer et al. 2024).
+"""Compares weight rounding under a periodic derivative with straight-through in other coordinates.
 
 A weight w rounded to multiples of D, its gradient g(Q(w)) multiplied by q(w) = 1 - tanh^2(k r), r = w / D - 1/2 -
 floor(w / D) the distance from the nearest jump in steps (the slope of DSQ's step: Gong et al. 2019, arXiv 1908.05033).
@@ -7,8 +7,8 @@ With a = 1 / mean(1 / q) = 2 k / (k + sinh k) over a cell and
 M(w) = b + a D (r / 2 + sinh(2 k r) / (4 k)),  b the nearest jump,
 
 which is monotone and keeps every jump in its place, dw/dt = -q(w) g(Q(w)) becomes dM(w)/dt = -a g(Q(M(w))): plain
-straight-through, its rate multiplied by a (arXiv 2405.05171). Of weights only, and where q > 0 everywhere; in steps of
-size h the two part by O(h^2) a step.
+straight-through with its rate multiplied by a (Schoenbauer et al. 2024, arXiv 2405.05171). This holds for weights only,
+and if q > 0 everywhere; with steps of size h the two differ by O(h^2) a step.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Rule = Callable[[Tensor, Tensor], Tensor]  # (latent weights, gradient at the ro
 
 @dataclass(frozen=True)
 class Cell:
-    """Steps of size `width`, the steepness k of the derivative."""
+    """The size of a rounding step, `width`, and the steepness k of the derivative."""
 
     width: float = 0.25
     k: float = 5.0
 
     def rounded(self, w: Tensor) -> Tensor:
-        """The nearest multiple of the width."""
+        """Rounds to the nearest multiple of the width."""
         return self.width * Round().hard(w / self.width)
 
     def slope(self, w: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ class Cell:
 
     @property
     def rate(self) -> float:
-        """a, the factor on the learning rate."""
+        """The factor a of the learning rate."""
         return 2 * self.k / (self.k + math.sinh(self.k))
 
     def warp(self, w: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ class Regression:
     samples: int = 64
 
     def predicted(self, weights: Tensor) -> Tensor:
-        """Of the samples."""
+        """Computes the predictions for the samples."""
         first, second = weights[: self.d * self.units].view(self.d, self.units), weights[self.d * self.units :]
         outputs: Tensor = (
             torch.tanh(normal((self.samples, self.d), 80) @ first / self.d**0.5) @ second / self.units**0.5
@@ -73,19 +73,19 @@ class Regression:
         return outputs
 
     def gradient(self, w: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss at the rounded weights, and its gradient by them."""
+        """Computes the loss at the rounded weights, and its gradient by them."""
         rounded = self.cell.rounded(w).requires_grad_()
         loss = 0.5 * (self.predicted(rounded) - target).square().mean()
         return loss.detach(), torch.autograd.grad(loss, rounded)[0]
 
     def start(self, seed: int) -> Tensor:
-        """Latent weights."""
+        """Draws latent weights."""
         return normal((self.d * self.units + self.units,), seed)
 
     def train(
         self, w: Tensor, optimizer: Callable[[list[Tensor]], torch.optim.Optimizer], steps: int, rule: Rule
     ) -> Tensor:
-        """Rounded weights and loss after every step, (steps, weights + 1)."""
+        """Trains; returns rounded weights and loss after every step, (steps, weights + 1)."""
         target = self.predicted(self.start(81))
         w = w.clone().requires_grad_()
         made, found = optimizer([w]), []
@@ -98,11 +98,11 @@ class Regression:
 
 
 def straight_through(_: Tensor, g: Tensor) -> Tensor:
-    """The gradient at the rounded weights, as it is."""
+    """Returns the gradient at the rounded weights unchanged."""
     return g
 
 
 def agreement(a: Tensor, b: Tensor) -> float:
-    """The share of equal rounded weights, mean over the second half of two trainings."""
+    """Returns the share of equal rounded weights, averaged over the second half of two trainings."""
     same = (a[:, :-1] - b[:, :-1]).abs() < 1e-9
     return float(same[len(same) // 2 :].double().mean())

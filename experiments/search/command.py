@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,10 @@ from omegaconf import DictConfig
 from experiments.conf_folder import CONF
 from experiments.config import VERSION_BASE
 from experiments.config.folder_names import register_resolvers, sweep_name
+from experiments.config.own_options import refuse_shipped_names
 from experiments.config.values import ConfigError
+from experiments.sweep.listing import as_typed
+from experiments.terminal.extras import install
 from experiments.terminal.output import lasting_output
 from experiments.training.interruption import Interrupted
 from experiments.training.user_errors import USER_ERRORS
@@ -34,17 +38,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--trials", type=int, default=20, help="trials in all, those of earlier commands included")
     parser.add_argument("--root", type=Path, help="where the trials go (runs/search-HASH)")
     parser.add_argument("--sampler-seed", type=int, default=0)
+    parser.add_argument("--config-dir", type=Path, metavar="FOLDER", help="a folder of your own options, as for train")
     own, shared = _split(list(sys.argv[1:] if arguments is None else arguments))
     options = parser.parse_args(own)
     try:
         from experiments.search.study import search
     except ModuleNotFoundError as error:
-        print(f"error: {error.name} is missing; pip install 'hardgrad[search]'", file=sys.stderr)
+        print(f"error: {error.name} is not installed; {install('search')}", file=sys.stderr)
         return 2
     root = options.root or Path("runs") / sweep_name([*options.space, *shared]).replace("sweep", "search", 1)
     register_resolvers()
     try:
         with hydra.initialize_config_dir(str(CONF), version_base=VERSION_BASE):
+            compose = partial(_compose, _search_path(options.config_dir))
             best = search(root, _spaces(options.space), shared, options.trials, options.sampler_seed, compose)
     except (*USER_ERRORS, HydraException) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -56,9 +62,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(best is None)
 
 
-def compose(overrides: Sequence[str]) -> DictConfig:
-    """A run's configuration, as the command line would compose it."""
-    return hydra.compose("config", list(overrides))
+def _search_path(own: Path | None) -> list[str]:
+    """The override that adds a folder of own options; raises ConfigError for one that is absent, or hides options."""
+    if own is None:
+        return []
+    folder = own.absolute()
+    if not folder.is_dir():
+        raise ConfigError(f"Additional config directory '{folder}' not found")
+    refuse_shipped_names(folder)
+    return [f"hydra.searchpath={as_typed([f'file://{folder}'])}"]
+
+
+def _compose(search_path: Sequence[str], overrides: Sequence[str]) -> DictConfig:
+    """A run's configuration with Hydra's part, as the command line would compose it."""
+    return hydra.compose("config", [*overrides, *search_path], return_hydra_config=True)
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -20,6 +20,7 @@ from experiments.config.values import ConfigError
 from experiments.sweep.ending import objective
 from experiments.sweep.manifest import record
 from experiments.sweep.plan import REFUSED, make_job
+from experiments.sweep.requests import chosen_options
 from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE
 from experiments.tracking.strict_json import read_json
@@ -104,7 +105,10 @@ def _run_trial(
     if job.state == REFUSED or job.reason:
         trial.set_user_attr("made", False)
         return TrialState.FAIL, None, job.reason
-    result, words = _result(Request(config, folder, overrides=overrides, quiet=True, watch=partial(_watch, trial)))
+    options = chosen_options(config.hydra)
+    result, words = _result(
+        Request(config, folder, overrides=overrides, quiet=True, watch=partial(_watch, trial), options=options)
+    )
     trial.set_user_attr("made", True)
     value = objective(result)
     if value is not None:

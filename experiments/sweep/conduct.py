@@ -52,6 +52,7 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
         print(f"note: {note}")
     if config.dry_run:
         print(preview(root, jobs, _engine(config, root, due), at_a_time))
+        sweeper.task_function.reports = root, []
         return []
     record(root, jobs, typed_overrides(config.hydra.overrides.task))
     _open(root, jobs, due)
@@ -67,7 +68,9 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
         stopped = False
     finally:
         remove_empty_below(root, [job.folder for job in due])
-        sweeper.task_function.code = print_report(outcomes(jobs, errors), stopped)
+        ended = outcomes(jobs, errors)
+        sweeper.task_function.reports = root, ended
+        sweeper.task_function.code = print_report(ended, stopped)
     return returns
 
 

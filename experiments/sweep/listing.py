@@ -101,7 +101,7 @@ def _expand(key: str, value: Any) -> list[str]:
         typed = OverridesParser.create().parse_override(f"{key}={value}") if isinstance(value, str) else None
     except HydraException:  # text that has to be quoted
         typed = None
-    return [f"{key}={_text(value)}"] if typed is None or not typed.is_sweep_override() else _values(typed)
+    return [f"{key}={as_typed(value)}"] if typed is None or not typed.is_sweep_override() else _values(typed)
 
 
 def _refuse_both(values: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> None:
@@ -113,14 +113,15 @@ def _refuse_both(values: Mapping[str, Any], points: Sequence[Mapping[str, Any]])
         )
 
 
-def _text(value: Any) -> str:
+def as_typed(value: Any) -> str:
     """A value as it is typed."""
     if isinstance(value, str):
-        if re.fullmatch(r"[A-Za-z_][\w./-]*", value) and value.lower() not in ("true", "false", "null", "nan", "inf"):
+        is_word = re.fullmatch(r"[A-Za-z_][\w./-]*", value, re.ASCII)
+        if is_word and value.lower() not in ("true", "false", "null", "nan", "inf"):
             return value
         return str(QuotedString(value, Quote.single).with_quotes())
     if isinstance(value, list):
-        return f"[{','.join(map(_text, value))}]"
+        return f"[{','.join(map(as_typed, value))}]"
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -25,9 +25,14 @@ def make_request(task: Any, config: DictConfig, quiet: bool) -> Request:
     hydra_part = own.pop("hydra", None) or OmegaConf.to_container(hydra_config, resolve=False, enum_to_str=True)
     files = {"config.yaml": own, "hydra.yaml": {"hydra": hydra_part}, "overrides.yaml": overrides}
     search = None if quiet or chosen else folder.parent
+    columns, options = group_keys(task.conf), chosen_options(hydra_config)
+    return Request(config, folder, search, overrides, task.typed, quiet, columns, files, options=options)
+
+
+def chosen_options(hydra_config: Any) -> dict[str, str]:
+    """The names of the groups' options."""
     choices = hydra_config.runtime.choices
-    options = {group: str(choices[group]) for group in GROUPS if group in choices}
-    return Request(config, folder, search, overrides, task.typed, quiet, group_keys(task.conf), files, options=options)
+    return {group: str(choices[group]) for group in GROUPS if group in choices}
 
 
 def request_of(task: Any, job: Job) -> Request:

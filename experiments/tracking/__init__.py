@@ -1,1 +1,1 @@
-"""The run folder and every file that is written into it."""
+"""The run folder and every file that a run writes into it."""

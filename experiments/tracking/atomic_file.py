@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all, and additions that are written whole or raise."""
+"""Replaces files whole or not at all, and appends whole additions or raises."""
 
 import os
 from collections.abc import Iterator
@@ -11,15 +11,15 @@ from experiments.tracking.regular_file import regular
 
 
 def temporary(path: Path) -> Path:
-    """Where the next content of `path` is written first: the same folder, so that the last step is a rename."""
+    """Returns where the next content of `path` is written first: in the same folder, so that a rename can follow."""
     return path.with_name(f".{path.name}.tmp")
 
 
 @contextmanager
 def replacing(path: Path, keep_as: Path | None = None) -> Iterator[BinaryIO]:
-    """A binary file that replaces `path` once the block has ended without an error.
+    """Opens a binary file that replaces `path` when the block ends without an error.
 
-    A file that was at `path` is kept as `keep_as`. After an error `path` is unchanged.
+    The earlier file is kept as `keep_as`. After an error `path` is unchanged.
     """
     scratch = temporary(path)
     try:
@@ -37,7 +37,7 @@ def replacing(path: Path, keep_as: Path | None = None) -> Iterator[BinaryIO]:
 
 
 def write_all(file: RawIOBase, content: bytes) -> None:
-    """Writes all of `content` to an unbuffered file: a disk about to be full writes a part and reports no error."""
+    """Writes all of `content` to an unbuffered file; an almost full disk writes a part and reports no error."""
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) or 0 :]

@@ -1,6 +1,6 @@
-"""Checkpoints that `torch.load(path, weights_only=True)` reads, written whole, with a checksum.
+"""Writes and reads checkpoints: whole files with a checksum, which `torch.load(path, weights_only=True)` reads.
 
-A file is what `torch.save` writes and one line with the format and a SHA-256.
+A file has the bytes of `torch.save`, then one line with the format and a SHA-256.
 """
 
 import hashlib
@@ -24,22 +24,22 @@ FORMAT = 1
 
 _log = logging.getLogger(__name__)
 _TRAILER = re.compile(rb"\nhardgrad checkpoint format=(\d+) sha256=([0-9a-f]{64})\n\Z")
-_TRAILER_SIZE = 200  # bytes; more than any trailer has
+_TRAILER_SIZE = 200  # bytes; no trailer is longer
 
 
 class CheckpointError(Exception):
-    """A file that is not a whole checkpoint of this program; the message names the file and its fault."""
+    """Raised if a file is not a whole checkpoint of this program; the message names the file and its fault."""
 
 
 class ForeignCheckpoint(CheckpointError):
-    """A whole checkpoint that belongs to another run, or into another file; the message names it and both hashes."""
+    """Raised if a checkpoint belongs to another run, or is of another kind than its name says."""
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
-    """Write `state` to `path`, whole or not at all; for `last.pt` the one before stays as `previous.pt`.
+    """Writes `state` to `path`, whole or not at all; an earlier `last.pt` is kept as `previous.pt`.
 
-    Raises TypeError, naming the key, before anything is written, if `state` holds more than plain containers,
-    numbers, text and tensors.
+    Raises TypeError, with the key, if `state` holds more than plain containers, numbers, text and tensors. Nothing is
+    written then.
     """
     check_plain(state)
     path.parent.mkdir(exist_ok=True)  # not its parents: a removed run folder must not reappear in part
@@ -54,43 +54,44 @@ def save(path: Path, state: dict[str, Any]) -> None:
 
 
 def load(path: Path, map_location: str | torch.device = "cpu") -> dict[str, Any]:
-    """The saved state, its tensors on `map_location`.
+    """Loads the saved state, with its tensors on `map_location`.
 
-    Raises CheckpointError if the file is missing, empty, cut short, changed, foreign, of a later version, or holds
+    Raises CheckpointError if the file is missing, empty, incomplete, changed, foreign, of a later version, or holds
     objects that only code could make.
     """
     with _open_verified(path) as file:
         try:
             state = torch.load(file, map_location=map_location, weights_only=True)
-        except Exception as error:  # whatever a file made to harm leads to
+        except Exception as error:  # a malicious file may cause any error
             fault = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise CheckpointError(f"{path} does not hold plain data alone and is not loaded: {fault}") from error
+            raise CheckpointError(f"{path} is not loaded, because it holds more than plain data: {fault}") from error
     if not isinstance(state, dict):
-        raise CheckpointError(f"{path} holds a {type(state).__name__}, not the dict that a run saves")
+        raise CheckpointError(f"{path} holds a {type(state).__name__}; a run saves a dict")
     return state
 
 
 def load_own(path: Path, config_hash: str, map_location: str | torch.device = "cpu") -> dict[str, Any]:
-    """The saved state of a run with this hash.
+    """Loads the saved state of the run with this hash.
 
-    Raises ForeignCheckpoint if another run wrote it, or if it is none of the kind that the file's name says, and
-    CheckpointError as `load` does.
+    Raises ForeignCheckpoint if another run wrote it, or if it is of another kind than the file's name says.
+    Raises CheckpointError as `load` does.
     """
     state = load(path, map_location)
     part = "model" if path.name == BEST else "trainer"
     if not isinstance(state.get(part), dict):
-        raise ForeignCheckpoint(f"{path} lacks the part '{part}': it is another file than a run's {path.name}")
-    written_by = state.get("config_hash", config_hash)  # earlier versions put none into best.pt
+        raise ForeignCheckpoint(f"{path} lacks the part '{part}', so it is not the {path.name} of a run")
+    written_by = state.get("config_hash", config_hash)  # earlier versions wrote no hash into best.pt
     if written_by != config_hash:
         raise ForeignCheckpoint(f"{path} belongs to another run: its hash is {written_by}, this run's is {config_hash}")
     return state
 
 
 def load_whole(folder: Path, config_hash: str, map_location: str | torch.device = "cpu") -> list[dict[str, Any]]:
-    """The usable states of a run in `last.pt` and `previous.pt`, the newest first; none if there are no files.
+    """Loads the usable states of a run in `last.pt` and `previous.pt`, the newest first; none if there are no files.
 
-    A damaged `last.pt` is named in a warning. Raises CheckpointError, naming each file, if none can be used, and
-    ForeignCheckpoint if one belongs to another run.
+    Warns if `last.pt` is damaged and `previous.pt` is usable.
+    Raises CheckpointError, with the fault of each file, if no file is usable.
+    Raises ForeignCheckpoint if a file belongs to another run.
     """
     states, failures = [], []
     for path in (folder / LAST, folder / PREVIOUS):
@@ -106,12 +107,12 @@ def load_whole(folder: Path, config_hash: str, map_location: str | torch.device 
         raise CheckpointError("; ".join(fault for _, fault in failures))
     for path, fault in failures:
         if path.name == LAST:
-            _log.warning("%s; going on from %s", fault, folder / PREVIOUS)
+            _log.warning("%s; the run resumes from %s", fault, folder / PREVIOUS)
     return states
 
 
 def go_back(folder: Path, to_start: bool) -> None:
-    """Makes `previous.pt` the last one, or with `to_start` removes both, so that a group resumes at one step."""
+    """Makes `previous.pt` the last checkpoint, or with `to_start` removes both, so that a group resumes at one step."""
     if to_start:
         for name in (LAST, PREVIOUS):
             (folder / name).unlink(missing_ok=True)
@@ -125,7 +126,7 @@ def _trailer(version: int, digest: str) -> bytes:
 
 @contextmanager
 def _open_verified(path: Path) -> Iterator[BinaryIO]:
-    """The open file, verified by its last line, which `torch.load` ignores; that line is looked at first."""
+    """Opens the file and verifies it by its last line, which `torch.load` ignores."""
     try:
         file = open(path, "rb", opener=regular)  # noqa: SIM115 (closed by the block below)
     except OSError as error:
@@ -146,10 +147,10 @@ def _verify(path: Path, file: BinaryIO) -> None:
     file.seek(max(0, size - _TRAILER_SIZE))
     found = _TRAILER.search(file.read())
     if found is None:
-        raise CheckpointError(f"{path} is cut short, or was not written by hardgrad: its last line is missing")
+        raise CheckpointError(f"{path} is incomplete, or hardgrad did not write it: its last line is missing")
     version, digest = int(found[1]), found[2].decode()
     if version > FORMAT:
-        raise CheckpointError(f"{path} has format {version}, this hardgrad reads up to {FORMAT}; use a newer one")
+        raise CheckpointError(f"{path} has format {version}, this hardgrad reads up to {FORMAT}; install a newer one")
     refuse_too_large(file, path)
     file.seek(0)
     if hash_rest(file, size - len(found[0]))[1].hexdigest() != digest:

@@ -1,4 +1,4 @@
-"""The custom-scalars dashboard: a chart holds one curve of all selected runs, so that strategies lie side by side."""
+"""Lays out TensorBoard's custom-scalars dashboard: each chart has one curve for each selected run."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -23,7 +23,7 @@ _LAYOUT: dict[str, dict[str, list[str]]] = {
         "gradient norm at its output": ["op/.+/grad_out_norm"],
         "gradient norm at its input / at its output": ["op/.+/grad_ratio"],
         "effective slope": ["op/.+/effective_slope"],
-        "share of inputs with gradient zero": ["op/.+/zero_gradient_fraction"],
+        "share of inputs with gradient 0": ["op/.+/zero_gradient_fraction"],
         "share of saturated inputs": ["op/.+/saturated_fraction"],
         "share of outputs that flipped": ["op/.+/flip_rate"],
         "soft-to-hard gap of its outputs": ["op/.+/soft_hard_gap"],
@@ -33,7 +33,7 @@ _LAYOUT: dict[str, dict[str, list[str]]] = {
 
 @cache
 def layout_summary() -> Any:
-    """The layout as TensorBoard stores it; equal layouts of many runs are shown once."""
+    """Returns the layout as TensorBoard stores it; equal layouts of many runs are shown once."""
     from tensorboard.plugins.custom_scalar import layout_pb2
 
     return _summary(
@@ -42,7 +42,7 @@ def layout_summary() -> Any:
 
 
 def margin_layout_summary(bands: Mapping[str, tuple[str, str, str]]) -> Any:
-    """Charts of mean and band, `bands` being the tags of mean, lower and upper end by title."""
+    """Returns charts of mean and band; `bands` has the tags of mean, lower and upper end by title."""
     from tensorboard.plugins.custom_scalar import layout_pb2
 
     margin = layout_pb2.MarginChartContent

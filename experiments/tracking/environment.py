@@ -1,4 +1,4 @@
-"""The circumstances that a result depends on besides its configuration (`env.json`)."""
+"""Records what a result depends on besides its configuration (`env.json`)."""
 
 import os
 import platform
@@ -32,9 +32,9 @@ def environment(
     engine: str = "single",
     source: Path | None = None,
 ) -> dict[str, Any]:
-    """The content of `env.json`; unknown values are None, nothing is raised.
+    """Returns the content of `env.json`; unknown values are None.
 
-    `source` is the checkout whose commit is recorded, by default the one that this package was imported from.
+    `source` is the checkout whose commit is recorded; by default the checkout of this package.
     """
     return {
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
@@ -66,16 +66,16 @@ def _cpu_model() -> str | None:
 
 
 def _cores() -> int | None:
-    """The cores that this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def _git(root: Path) -> dict[str, Any]:
-    """Commit, and whether a tracked or new file differs from it; both None outside a checkout or without git."""
+    """Returns the commit, and whether a file differs from it or is new; both None outside a checkout or without git."""
     unknown = {"commit": None, "dirty": None}
-    if not (root / ".git").exists():  # an installed copy must not report the repository that its folder lies in
+    if not (root / ".git").exists():  # an installed copy must not report a repository that happens to contain it
         return unknown
-    # No optional locks: reading must not block a commit in progress.
+    # No optional locks, so that reading does not block a commit in progress.
     command = ["git", "--no-optional-locks", "status", "--porcelain=v2", "--branch"]
     try:
         answer = subprocess.run(command, cwd=root, capture_output=True, check=True, timeout=_GIT_TIMEOUT)

@@ -1,6 +1,6 @@
-"""One event file, which TensorBoard reads as one run: summaries, scalars, pictures.
+"""Writes one event file, which TensorBoard reads as one run: summaries, scalars and pictures.
 
-`SummaryWriter` starts a thread for each run. That holds up the training, most where a stack has many runs.
+`SummaryWriter` starts a thread for each run, which slows down training, most in a stack of many runs.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _numbers = itertools.count()
 
 
 class EventFile:
-    """A new event file in `folder`, which is made; every event survives the death of this process.
+    """A new event file in `folder`, which is made. Written events survive the death of this process.
 
-    `purge_step`: TensorBoard drops what earlier files of the folder hold from that step on.
+    `purge_step`: TensorBoard drops the events of earlier files in the folder from that step on.
     """
 
     def __init__(self, folder: Path, purge_step: int | None = None) -> None:
@@ -40,7 +40,7 @@ class EventFile:
         self._write(step=step, summary=summary)
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        """Writes the values by tag at a step, as one event: an eighth of the cost of one event a value."""
+        """Writes the values by tag at a step, as one event, which costs an eighth of one event a value."""
         from tensorboard.compat.proto.summary_pb2 import Summary
 
         summary = Summary()
@@ -75,13 +75,13 @@ class EventFile:
 
 
 def _stamp(folder: Path) -> int:
-    """Now, in seconds, but later than every file there: TensorBoard reads files by name, and clocks are set back."""
+    """Returns the time in seconds, later than every file there: TensorBoard reads files by name, clocks can go back."""
     stamps = [file.name.split(".")[3] for file in folder.glob("events.out.tfevents.*")]
     return max([int(time.time()), *(int(stamp) + 1 for stamp in stamps if stamp.isdecimal())])
 
 
 def _scalar_metadata(tag: str) -> Any:
-    """What the first value of a tag says about all of them."""
+    """Returns the metadata that the first value of a tag carries for all its values."""
     from tensorboard.compat.proto.summary_pb2 import DATA_CLASS_SCALAR
     from tensorboard.plugins.scalar.metadata import create_summary_metadata
 

@@ -1,4 +1,4 @@
-"""Nested configurations by dotted keys: flattened, and compared."""
+"""Flattens and compares nested configurations by dotted keys."""
 
 from collections.abc import Collection, Mapping
 
@@ -6,7 +6,7 @@ _ABSENT = object()
 
 
 def flatten(config: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """`{"a": {"b": 1}}` as `{"a.b": 1}`, in the order of the configuration; an empty mapping stays a value."""
+    """Turns `{"a": {"b": 1}}` into `{"a.b": 1}`, in the order of the configuration; an empty mapping stays a value."""
     flat: dict[str, object] = {}
     for key, value in config.items():
         name = f"{prefix}{key}"
@@ -18,7 +18,7 @@ def flatten(config: Mapping[str, object], prefix: str = "") -> dict[str, object]
 
 
 def differences(old: Mapping[str, object], new: Mapping[str, object], leave_out: Collection[str] = ()) -> list[str]:
-    """The differences, one sentence a dotted key; the keys in `leave_out`, and all below them, do not count."""
+    """Describes the differences, one sentence a dotted key, except the keys in `leave_out` and all keys below them."""
     before, after = flatten(old), flatten(new)
     keys = [key for key in {**before, **after} if not _within(key, leave_out)]
     sentences = (_difference(key, before.get(key, _ABSENT), after.get(key, _ABSENT)) for key in keys)
@@ -44,5 +44,5 @@ def _comparable(value: object) -> object:
         return [_comparable(item) for item in value]
     if isinstance(value, float) and value != value:
         return "nan"
-    # 1 == True, and yet bits=1 and bits=true are two configurations
+    # 1 == True, but bits=1 and bits=true are two configurations
     return (type(value) is bool, value)

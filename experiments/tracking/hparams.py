@@ -1,4 +1,4 @@
-"""The summaries of TensorBoard's HParams dashboard: the columns, one row a run, how the run ended.
+"""Builds the summaries of TensorBoard's HParams dashboard: the columns, one row a run, and how the run ended.
 
 `SummaryWriter.add_hparams` writes these into a run of their own and `tensorboard.plugins.hparams.api` needs
 TensorFlow, so the summaries are built here, for the event file of the run itself.
@@ -13,10 +13,10 @@ from experiments.tracking.flat_config import flatten
 
 
 def hparam_values(config: Mapping[str, object], columns: Iterable[str] = ()) -> dict[str, bool | int | float | str]:
-    """One plain value a dotted key, first those of `columns` ("n/a" where the configuration lacks one).
+    """Returns one plain value a dotted key, first those of `columns` ("n/a" if the configuration lacks one).
 
     TensorBoard takes the columns of all runs from an arbitrary run, so every run needs the same `columns`.
-    The key `seed` is left out: TensorBoard puts the runs of one group in one row and would show the first run's.
+    The key `seed` is left out: TensorBoard shows the runs of one group in one row, with the first run's values.
     """
     flat = flatten(config)
     names = [*columns, *flat]
@@ -24,9 +24,9 @@ def hparam_values(config: Mapping[str, object], columns: Iterable[str] = ()) -> 
 
 
 def columns_summary(names: Iterable[str], metrics: Sequence[str]) -> Any:
-    """The columns: hyperparameters, and the tags whose last value each run shows.
+    """Returns the columns: hyperparameters, and the tags whose last value each run shows.
 
-    The hyperparameters have no declared type, because a typed column hides the runs that have "None" in it.
+    The hyperparameters have no declared type, because a typed column hides the runs whose value is "None".
     """
     from tensorboard.plugins.hparams import summary_v2
 
@@ -35,14 +35,14 @@ def columns_summary(names: Iterable[str], metrics: Sequence[str]) -> Any:
 
 
 def row_summary(values: Mapping[str, bool | int | float | str], group: str) -> Any:
-    """The run's row; runs of one `group` are averaged."""
+    """Returns the run's row; TensorBoard averages the runs of one `group`."""
     from tensorboard.plugins.hparams import summary_v2
 
     return summary_v2.hparams_pb(dict(values), trial_id=group)
 
 
 def end_summary(success: bool) -> Any:
-    """How the run ended. TensorBoard believes the first of these in a run, so a run to be resumed has none."""
+    """Returns how the run ended. TensorBoard uses the first such summary of a run, so an interrupted run has none."""
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 

@@ -1,4 +1,4 @@
-"""`metrics.jsonl`: one strict JSON object a logged step, the source of truth for every curve and table."""
+"""Writes and reads `metrics.jsonl`: one strict JSON object a logged step, from which all curves and tables come."""
 
 import hashlib
 import json
@@ -21,10 +21,10 @@ _log = logging.getLogger(__name__)
 class MetricsLog:
     """Appends to `path`; a written line survives the death of the process.
 
-    `resume_at` is the step of the checkpoint that the run resumes from: lines of later steps, which will be written
-    again, and a half-written last line are removed. None starts an empty file. `mark` is the value of `mark()` at that
-    step. A value that is not a single number is left out and counted in `skipped`: a curve never stops a training.
-    Raises LogChanged, with nothing touched, if the lines up to that step are missing, damaged or different.
+    `resume_at` is the step of the checkpoint that the run resumes from. Lines of later steps, which will be written
+    again, and an incomplete last line are removed. None starts an empty file. `mark` is the value of `mark()` at that
+    step. A value that is not a single number does not stop the run: it is left out and counted in `skipped`.
+    Raises LogChanged if the lines up to that step are missing, damaged or different. Nothing is changed then.
     """
 
     def __init__(self, path: Path, resume_at: int | None = None, mark: Mapping[str, Any] | None = None) -> None:
@@ -37,16 +37,20 @@ class MetricsLog:
         self._file.truncate(self._size)
 
     def write(self, step: int, values: Mapping[str, Any]) -> None:
-        """Append the values by tag, in the order given, as float64.
+        """Appends the values by tag, in the order given, as float64. One call takes all tags of a step.
 
-        Raises ValueError if `step` is not after the last one: all tags of one step belong into one call.
-        Raises TypeError if it is not a whole number.
+        Raises ValueError if `step` is not after the last one.
+        Raises TypeError if `step` is not a whole number.
         """
         step = operator.index(step)
         if step <= self._last_step:
-            raise ValueError(f"{self._file.name}: step {step} after step {self._last_step}; log each step once")
+            raise ValueError(
+                f"{self._file.name}: step {step} comes after step {self._last_step}; log each step once, in order"
+            )
         if "step" in values:
-            raise ValueError(f"{self._file.name}: 'step' is the key of the step itself; give the tag another name")
+            raise ValueError(
+                f"{self._file.name}: no tag may be named 'step', which is the key of the step; choose another name"
+            )
         record: dict[str, float] = {"step": step}
         for tag, value in values.items():
             converted = number(value)
@@ -61,33 +65,33 @@ class MetricsLog:
         self._last_step = step
 
     def mark(self) -> dict[str, Any]:
-        """By what a checkpoint recognises the lines up to here."""
+        """Returns the size and hash by which a checkpoint recognises the lines written so far."""
         return {"bytes": self._size, "sha256": self._digest.hexdigest()}
 
     def sync(self) -> None:
-        """Put all lines on the disk itself; call it before a checkpoint is published."""
+        """Flushes all lines to the disk; call it before a checkpoint is published."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close the file; more calls do nothing."""
+        """Closes the file; more calls do nothing."""
         self._file.close()
 
     def _skip(self, step: int, tag: str, value: Any) -> None:
         if not self.skipped[tag]:
-            _log.warning("%s at step %d is left out: %s is not one number", tag, step, type(value).__name__)
+            _log.warning("%s at step %d is left out: %s is not a single number", tag, step, type(value).__name__)
         self.skipped[tag] += 1
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """The logged steps, non-finite numbers as floats again; a half-written last line is left out.
+    """Yields the logged steps, with NaN and infinities as floats, without an incomplete last line.
 
-    Raises ValueError, naming the line, if the file is damaged before its end.
+    Raises ValueError, with the number of the line, if an earlier line is damaged.
     """
     return [record for record, _ in _records(path)]
 
 
 def last_values(records: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The last value by tag, the tags in the order of their first appearance."""
+    """Returns the last value by tag, the tags in the order of their first appearance."""
     last: dict[str, float] = {}
     for record in records:
         last.update(record)
@@ -96,7 +100,7 @@ def last_values(records: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _records(path: Path) -> Iterator[tuple[dict[str, float], int]]:
-    """Each record with the size of the file up to its end, in bytes."""
+    """Yields each record with the size of the file up to its end, in bytes."""
     size = 0
     for index, line in enumerate(read_lines(path), start=1):
         if not line.endswith(b"\n"):  # the writer died inside this line
@@ -111,13 +115,13 @@ def _record(line: bytes, where: str) -> dict[str, float]:
         values = {tag: float(value) for tag, value in parsed.items() if tag != "step"}
         return {"step": int(parsed["step"]), **values}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{where} is damaged ({error!r}); a line is an object with a step and numbers") from error
+        raise ValueError(f"{where} is damaged ({error!r}); a line must be an object with a step and numbers") from error
 
 
 def lines_to_keep(path: Path, resume_at: int, mark: Mapping[str, Any] | None) -> tuple[int, Any]:
-    """Size and hash of the lines up to a step, as they were at that step; old checkpoints have no mark to compare.
+    """Returns size and hash of the lines up to a step; old checkpoints have no mark to compare them with.
 
-    Raises LogChanged if they are missing, damaged or different.
+    Raises LogChanged if the lines are missing, damaged or different.
     """
     try:
         size = _size_up_to(path, resume_at) if mark is None else mark["bytes"]
@@ -127,9 +131,9 @@ def lines_to_keep(path: Path, resume_at: int, mark: Mapping[str, Any] | None) ->
     except ValueError as error:
         raise LogChanged(path, str(error).removeprefix(str(path)).lstrip(", ")) from error
     if kept < size:
-        raise LogChanged(path, f"ends before step {resume_at}, up to which the checkpoint goes")
+        raise LogChanged(path, f"ends before step {resume_at}, the step of the checkpoint")
     if mark is not None and digest.hexdigest() != mark["sha256"]:
-        raise LogChanged(path, f"was changed or damaged since step {resume_at}, up to which the checkpoint goes")
+        raise LogChanged(path, f"was changed or damaged since step {resume_at}, the step of the checkpoint")
     return kept, digest
 
 

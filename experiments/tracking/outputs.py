@@ -1,4 +1,4 @@
-"""Files that a command writes where its user asks for them: whole or not at all, and each failure in words."""
+"""Writes the files that a user asks for: whole or not at all, with an error in words."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from experiments.tracking.run_errors import FolderError, reason
 
 
 class OutputRefused(FolderError):
-    """A place that cannot be written to, found before work starts; the message names it and the reason."""
+    """Raised before work starts if a place cannot be written to; the message names it and the reason."""
 
 
 class OutputFailed(Exception):
-    """A file that could not be written; the message names it and the reason."""
+    """Raised if a file could not be written; the message names it and the reason."""
 
 
 def check_folder(folder: Path, file: str = "") -> None:
-    """Raises OutputRefused unless files can be made in `folder`, which is made for the moment if it does not exist.
+    """Raises OutputRefused if no file can be made in `folder`; a missing folder is made for the check and removed.
 
-    `file` is the name of one that will be.
+    `file` is the name of a file that will be written there.
     """
     missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     try:
@@ -41,15 +41,15 @@ def check_folder(folder: Path, file: str = "") -> None:
 
 
 def check_new_file(path: Path) -> None:
-    """Raises OutputRefused unless `path` can be made, and for one that exists."""
+    """Raises OutputRefused if `path` exists or cannot be made."""
     if os.path.lexists(path):
-        raise OutputRefused(f"{path} exists and is left as it is; name a new file")
+        raise OutputRefused(f"{path} exists and is not overwritten; name a new file")
     check_folder(path.parent, path.name)
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Raises OutputFailed, with the name of `path`, for an OSError of the block."""
+    """Raises OutputFailed, with the name of `path`, if the block raises an OSError."""
     try:
         yield
     except OSError as error:
@@ -58,7 +58,10 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def output_file(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that replaces `path` once the block has ended; its folder is made. Raises OutputFailed."""
+    """Opens a binary file that replaces `path` when the block ends; its folder is made.
+
+    Raises OutputFailed if the file cannot be written.
+    """
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
@@ -66,12 +69,18 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text as UTF-8. Raises OutputFailed."""
+    """Writes a text as UTF-8.
+
+    Raises OutputFailed if the file cannot be written.
+    """
     with output_file(path) as file:
         file.write(text.encode())
 
 
 def save_figure(figure: Any, path: Path, **settings: Any) -> None:
-    """Writes one of matplotlib's figures in the form that the path's suffix names. Raises OutputFailed."""
+    """Writes a figure of matplotlib in the format that the path's suffix names.
+
+    Raises OutputFailed if the file cannot be written.
+    """
     with output_file(path) as file:
         figure.savefig(file, format=path.suffix[1:], **settings)

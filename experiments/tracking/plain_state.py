@@ -1,4 +1,4 @@
-"""The objects that a checkpoint may hold: those that `torch.load(weights_only=True)` reads on any machine."""
+"""Checks that a checkpoint holds only objects that `torch.load(weights_only=True)` reads on any machine."""
 
 from collections import OrderedDict
 from typing import Any
@@ -17,7 +17,7 @@ _ADVICE = (
 
 
 def check_plain(value: Any, where: str = "state") -> None:
-    """Raises TypeError, with the path of keys to it, at the first object of another type."""
+    """Raises TypeError, with its path of keys, if an object has another type."""
     kind = type(value)
     if kind in _LEAVES:
         return

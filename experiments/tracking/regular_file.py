@@ -1,6 +1,6 @@
 """Opens and reads files of a run folder: regular files only, of a bounded size, never through a link.
 
-A FIFO or a device would be waited for, a link leads out of the folder, and a sparse file may claim any size.
+Reading a FIFO or a device would wait, a link may lead out of the folder, and a sparse file may claim any size.
 """
 
 import errno
@@ -35,17 +35,17 @@ _CHUNK = 2**20
 
 
 def odd_kind(path: Path) -> str | None:
-    """The kind of what is at `path`, in words, if it is something other than a regular file."""
+    """Names the kind of `path` if it is not a regular file; None if it is regular or absent."""
     try:
         return _KINDS.get(stat.S_IFMT(os.lstat(path).st_mode))
-    except OSError:  # absent, or out of reach: opening it says so
+    except OSError:  # absent or out of reach: opening it raises the error
         return None
 
 
 def regular(path: str, flags: int) -> int:
-    """The `opener` for `open`, to read or write: nothing is truncated, read or waited for if the file is not regular.
+    """Opens a regular file, as `opener` of `open`; touches no other file, and does not wait for one.
 
-    Raises OSError, with the kind of the file in words.
+    Raises OSError, with the kind of the file, if it is not regular.
     """
     try:
         descriptor = os.open(path, flags & ~os.O_TRUNC | _SAFE_FLAGS, 0o666)
@@ -63,34 +63,40 @@ def regular(path: str, flags: int) -> int:
 
 
 def read_bytes(path: Path) -> bytes:
-    """All of a file; raises OSError if it is not regular, or larger than MOST_BYTES allows."""
+    """Reads all of a file.
+
+    Raises OSError if it is not regular, or is larger than MOST_BYTES allows.
+    """
     with open(path, "rb", opener=regular) as file:
         refuse_too_large(file, path)
         return file.read()
 
 
 def refuse_too_large(file: BinaryIO, path: Path) -> None:
-    """Raises OSError if an open file is larger than MOST_BYTES allows for its name."""
+    """Raises OSError if an open file is larger than MOST_BYTES allows."""
     size, most = os.fstat(file.fileno()).st_size, MOST_BYTES.get(path.name) or MOST_BYTES[path.suffix]
     if size > most:
-        raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than the {most:,} of any that a run writes", str(path))
+        raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than the {most:,} that a run may write", str(path))
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines with their ends; the last one has none if it is half written. Raises OSError as `read_bytes` does."""
+    """Yields the lines with their ends; an incomplete last line has none.
+
+    Raises OSError if the file is not regular.
+    """
     with open(path, "rb", opener=regular) as file:
         while line := file.readline(MOST_LINE):
             yield line
 
 
 def hash_start(path: Path, size: int | None = None) -> tuple[int, Any]:
-    """How many of the first `size` bytes the file has, and their SHA-256; of all bytes without a size."""
+    """Hashes the first `size` bytes of a file, or all; returns how many there are, and their SHA-256."""
     with open(path, "rb", opener=regular) as file:
         return hash_rest(file, size)
 
 
 def hash_rest(file: BinaryIO, size: int | None) -> tuple[int, Any]:
-    """`hash_start` from where an open file stands."""
+    """Hashes as `hash_start` does, from the current position of an open file."""
     digest, done = hashlib.sha256(), 0
     while chunk := file.read(_CHUNK if size is None else min(_CHUNK, size - done)):
         digest.update(chunk)

@@ -1,4 +1,4 @@
-"""A run folder, claimed by one process at a time, before anything in it is read or written."""
+"""Claims a run folder for one process, before anything in the folder is read or written."""
 
 import errno
 import os
@@ -30,9 +30,9 @@ _GRACE = 0.05  # seconds; `run_status.is_alive`, asked by another process, holds
 
 
 class RunFolder(RunPaths):
-    """A claimed folder; made by `claim`, free again after `release` or when the process has died.
+    """A claimed folder, made by `claim`; `release` or the end of the process frees it.
 
-    `resumed`: it holds an interrupted run to resume. A `quiet` run writes its messages to `train.log` only.
+    `resumed`: the folder holds an interrupted run to resume. `quiet`: the run writes its messages to `train.log` only.
     """
 
     def __init__(self, path: str | Path, config_hash: str) -> None:
@@ -54,11 +54,12 @@ class RunFolder(RunPaths):
         not_hashed: Collection[str] = (),
         retry: bool = False,
     ) -> "RunFolder":
-        """Locks the folder, makes sure that this run may use it, and writes RUNNING.
+        """Locks the folder, checks that this run may use it, and writes RUNNING.
 
-        An empty folder is accepted; with `resume` one with an interrupted run of this hash, with `retry` one with a
-        failed run of this hash, with `overwrite` one with any run that is not alive. Raises FolderError for any other,
-        naming the differences to `config` except the keys `not_hashed`.
+        An empty folder is accepted. `resume` also accepts an interrupted run of this hash, `retry` a failed run of
+        this hash, `overwrite` any run that is not alive.
+        Raises FolderError, with the differences to `config` except the keys `not_hashed`, if the folder is not
+        accepted.
         """
         folder = cls(path, config_hash)
         folder._take_lock()
@@ -85,15 +86,16 @@ class RunFolder(RunPaths):
             raise
 
     def write_status(self, status: str, error: str | None = None, **more: Any) -> None:
-        """Writes `status.json`; `seconds` is the time that all sessions of the run took together.
+        """Writes `status.json`; `seconds` is the time of all sessions of the run together.
 
-        Written again as RUNNING now and then, so that the time of a killed session is not lost.
-        Raises ValueError for an unknown status, RuntimeError after `release`.
+        A run writes RUNNING again now and then, so that the time of a killed session is not lost.
+        Raises ValueError if the status is unknown.
+        Raises RuntimeError if the folder was released.
         """
         if status not in STATUSES:
-            raise ValueError(f"status {status!r} is none of {', '.join(STATUSES)}")
+            raise ValueError(f"there is no status {status!r}; choose one of {', '.join(STATUSES)}")
         if not self._lock.is_locked:
-            raise RuntimeError(f"{self.path} was released; only a claimed folder may be written to")
+            raise RuntimeError(f"{self.path} was released; write only to a claimed folder")
         record = {
             "status": status,
             "config_hash": self.config_hash,
@@ -106,11 +108,11 @@ class RunFolder(RunPaths):
         write_status(self.status, {**record, **more}, {} if status == RUNNING else self._seal)
 
     def seal(self, files: bool) -> None:
-        """Takes the checksums for the next status of a run that is over: those of its `files` as they are, or none."""
+        """Takes checksums for the next status of a run that is over: of its `files`, or none."""
         self._seal = make_seal(self) if files else {}
 
     def refuse_if_moved(self) -> None:
-        """Raises OSError if the folder is gone, or another has its name: the lock is no longer the one held."""
+        """Raises OSError if the folder is gone, or if another folder has taken its name."""
         try:
             there = os.stat(self.lock)
         except OSError as error:
@@ -119,7 +121,7 @@ class RunFolder(RunPaths):
             raise OSError(errno.ESTALE, "another folder has taken its name", str(self.path))
 
     def say(self, text: str, echo: bool = True) -> None:
-        """Adds lines to `train.log`, if there is room, and, with `echo`, prints them unless the run is `quiet`."""
+        """Adds lines to `train.log` if the disk has room; with `echo` also prints them, unless the run is `quiet`."""
         with suppress(OSError):
             self.refuse_if_moved()
             with open(self.log, "a", encoding="utf-8", opener=regular) as file:
@@ -128,7 +130,7 @@ class RunFolder(RunPaths):
             print(text, flush=True)
 
     def release(self) -> None:
-        """Frees the folder. A run that is still RUNNING counts as interrupted from here on."""
+        """Frees the folder. A run that is still RUNNING then counts as interrupted."""
         self._lock.release()
 
     def __enter__(self) -> "RunFolder":
@@ -153,7 +155,7 @@ class RunFolder(RunPaths):
             raise FolderError(f"{self.path} {fault}; choose another hydra.run.dir") from error
 
     def _give_up(self) -> None:
-        if self._lock_is_new and not self.status.exists():  # no trace in a foreign folder
+        if self._lock_is_new and not self.status.exists():  # leaves no trace in a foreign folder
             self.lock.unlink(missing_ok=True)
         self.release()
 
@@ -162,5 +164,5 @@ class RunFolder(RunPaths):
         try:
             self._started, self._earlier_seconds = str(earlier["started"]), float(earlier["seconds"])
         except (KeyError, TypeError, ValueError) as error:
-            fault = "is damaged: it lacks when the run started, or the seconds that it took"
+            fault = "is damaged: it lacks when the run started, or how many seconds it took"
             raise FolderError(f"{self.status} {fault}; choose another hydra.run.dir") from error

@@ -10,16 +10,16 @@ LAST, PREVIOUS, BEST = "last.pt", "previous.pt", "best.pt"
 
 
 class RunPaths:
-    """Where a run's files are, for readers that need not claim the folder; `path` is made absolute."""
+    """Paths of a run's files, for readers that need not claim the folder; `path` is made absolute."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
         self.config = self.path / "config.yaml"  # the resolved configuration
         self.hydra = self.path / ".hydra"  # the folder of the files that Hydra would write
-        self.status = self.path / STATUS  # how far the run is, and the wall-clock times
+        self.status = self.path / STATUS  # the state of the run, and wall-clock times
         self.env = self.path / "env.json"  # what else the result depends on
         self.metrics = self.path / "metrics.jsonl"  # all logged steps
-        self.diagnostics = self.path / "diagnostics.jsonl"  # the findings of `diagnostics`, at its own steps
+        self.diagnostics = self.path / "diagnostics.jsonl"  # the measurements of `diagnostics`, at its own steps
         self.log = self.path / "train.log"  # the run's messages, and how it failed
         self.result = self.path / "result.json"
         self.checkpoints = self.path / "checkpoints"
@@ -28,12 +28,12 @@ class RunPaths:
         self.lock = self.path / ".lock"  # locked while the run is alive
 
     def written(self) -> Iterator[Path]:
-        """The files there that this program writes, except status and lock; the checkpoints come first."""
+        """Lists the existing files that this program writes, except status and lock; checkpoints come first."""
         yield from (file for file in self.places() if file.is_file() or file.is_symlink())
         yield from sorted(self.path.glob("events.out.tfevents.*"))
 
     def places(self) -> Iterator[Path]:
-        """Wherever this program writes files of a fixed name, and their temporary ones, except status and lock."""
+        """Lists the paths of all files with a fixed name, and of their temporary files, except status and lock."""
         yield from _with_temporary(self.checkpoints / name for name in (LAST, PREVIOUS, BEST))
         yield from _with_temporary([self.metrics, self.diagnostics, self.result, self.env, self.config, self.log])
         yield from _with_temporary(self.hydra / name for name in ("config.yaml", "overrides.yaml", "hydra.yaml"))

@@ -1,4 +1,4 @@
-"""`status.json` and the lock: together they say whether a run is alive, over, or was interrupted."""
+"""Reads and writes `status.json`; with the lock it says whether a run is alive, over or interrupted."""
 
 import hashlib
 import os
@@ -25,14 +25,14 @@ SEAL = "sha256"  # key of the checksums of the status itself and of the files th
 
 
 def timestamp() -> str:
-    """Now, in UTC; the text sorts by time."""
+    """Returns the time in UTC, as text that sorts by time."""
     return datetime.now(timezone.utc).isoformat(timespec="microseconds")
 
 
 def read_status(path: str | Path) -> dict[str, Any] | None:
-    """The content of `status.json` in the folder `path`, None if there is none.
+    """Reads `status.json` in the folder `path`; None if there is none.
 
-    Raises DamagedFile if it cannot be read, is not the status of a run, or was changed since the run wrote it.
+    Raises DamagedFile if the file cannot be read, is not the status of a run, or was changed after the run wrote it.
     """
     file = RunPaths(path).status
     if not os.path.lexists(file):
@@ -42,7 +42,7 @@ def read_status(path: str | Path) -> dict[str, Any] | None:
     except OSError as error:
         raise DamagedFile(file, f"cannot be read ({reason(error)})") from error
     if not isinstance(status, dict) or status.get("status") not in STATUSES or "config_hash" not in status:
-        raise DamagedFile(file, f"is not the status of a run; that has a status of {', '.join(STATUSES)}")
+        raise DamagedFile(file, f"is not the status of a run, which is one of {', '.join(STATUSES)}")
     seal = status.setdefault(SEAL, {})  # earlier versions wrote none
     if not isinstance(seal, dict) or seal.pop(STATUS, None) not in (None, _digest(status)):
         raise DamagedFile(file, "does not match its own checksum: it was changed or damaged")
@@ -56,14 +56,17 @@ def write_status(path: Path, status: Mapping[str, Any], seal: Mapping[str, Any])
 
 
 def make_seal(run: RunPaths) -> dict[str, Any]:
-    """Size and checksum by name of the files that readers of a run use; checkpoints have their own inside."""
+    """Returns size and checksum by name of the files that readers of a run use; checkpoints hold their own."""
     files = (run.config, run.env, run.metrics, run.diagnostics, run.result)
     hashed = {file.name: hash_start(file) for file in files if file.is_file()}
     return {name: {"bytes": size, SEAL: digest.hexdigest()} for name, (size, digest) in hashed.items()}
 
 
 def check_sealed(status: Mapping[str, Any], file: Path) -> None:
-    """Raises DamagedFile if a file is not as the run left it, and OSError if it cannot be read."""
+    """Raises DamagedFile if a file was changed after the run wrote it.
+
+    Raises OSError if the file cannot be read.
+    """
     left = status[SEAL].get(file.name)
     if left is None:  # the run was killed, or is of an earlier version
         return
@@ -78,7 +81,7 @@ def _digest(status: Mapping[str, Any]) -> str:
 
 
 def last_line(status: Mapping[str, Any]) -> str:
-    """The last line of a run's error; empty if the run has none."""
+    """Returns the last line of a run's error; empty if the run has none."""
     return str(status.get("error") or "").strip().rpartition("\n")[2].strip()
 
 
@@ -87,7 +90,7 @@ def is_alive(path: str | Path) -> bool:
     lock = RunPaths(path).lock
     if not os.path.lexists(lock):
         return False
-    if odd_kind(lock):  # it cannot be locked
+    if odd_kind(lock):  # such a file cannot be locked
         return True
     probe = FileLock(lock, timeout=0)
     try:
@@ -108,7 +111,7 @@ def is_cut_off(path: str | Path) -> bool:
 
 
 def run_folders(root: str | Path) -> Iterator[Path]:
-    """All run folders under `root`, itself included, sorted; there are none inside a run folder."""
+    """Lists all run folders under `root`, itself included, sorted; it does not look inside run folders."""
     for folder, folders, files in os.walk(root):
         folders[:] = [] if STATUS in files else sorted(name for name in folders if name[0] != ".")
         if STATUS in files:
@@ -116,7 +119,7 @@ def run_folders(root: str | Path) -> Iterator[Path]:
 
 
 def find_cut_off(root: str | Path, config_hash: str) -> Path | None:
-    """The interrupted run of that configuration under `root` that was started last; None if there is none."""
+    """Finds the interrupted run of that configuration under `root` that was started last; None if there is none."""
     found = []
     for folder in run_folders(root):
         try:

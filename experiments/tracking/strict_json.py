@@ -1,4 +1,4 @@
-"""Strict JSON: numbers that are not finite become strings."""
+"""Reads and writes strict JSON: NaN and infinities become strings."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from experiments.tracking.regular_file import read_bytes
 
 
 class DamagedFile(ValueError):
-    """A file without the expected content: its `path`, and the `fault` in words."""
+    """Raised if a file lacks the expected content: its `path`, and the `fault` in words."""
 
     def __init__(self, path: Path, fault: str) -> None:
         super().__init__(path, fault)
@@ -22,7 +22,7 @@ class DamagedFile(ValueError):
 
 
 def number(value: Any) -> float | None:
-    """Any single number as a float64, and "NaN", "Infinity", "-Infinity" back as theirs; None for anything else."""
+    """Converts a single number, or "NaN", "Infinity", "-Infinity", to a float64; None for anything else."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a tensor of several elements
@@ -30,24 +30,28 @@ def number(value: Any) -> float | None:
 
 
 def encode(value: Any, indent: int | None = None) -> str:
-    """`value` as ASCII JSON text with the keys in the order given; floats read back bit for bit.
+    """Encodes `value` as ASCII JSON text with the keys in the order given; floats read back bit for bit.
 
-    Raises TypeError, naming the key, if a value is not a mapping, list, tuple, text, number, bool or None.
+    Raises TypeError, with the key, if a value is not a mapping, list, tuple, text, number, bool or None.
     """
     return json.dumps(_plain(value, "value"), allow_nan=False, indent=indent)
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write `value` to `path`, whole or not at all, as `encode` has it. Raises as `encode` does."""
+    """Writes `encode(value)` to `path`, whole or not at all.
+
+    Raises TypeError as `encode` does.
+    """
     text = encode(value, indent=2) + "\n"
     with replacing(path) as file:
         file.write(text.encode())
 
 
 def read_json(path: Path) -> Any:
-    """The content of a file; numbers that are not finite stay strings, which `number` converts.
+    """Reads a file; NaN and infinities stay strings, which `number` converts.
 
-    Raises DamagedFile if it is not JSON or gives a key twice, and OSError if it cannot be read.
+    Raises DamagedFile if the file is not JSON or gives a key twice.
+    Raises OSError if the file cannot be read.
     """
     try:
         return json.loads(read_bytes(path), object_pairs_hook=_unique)
@@ -60,7 +64,7 @@ def read_json(path: Path) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key is given twice")
+        raise ValueError("it gives a key twice")
     return found
 
 
@@ -76,7 +80,7 @@ def _plain(value: Any, where: str) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    raise TypeError(f"{where} is a {kind}, which JSON cannot hold; give text, a number, a list or a mapping")
+    raise TypeError(f"{where} is a {kind}, which JSON cannot hold; use text, a number, a list or a mapping")
 
 
 def _name(value: float) -> str:

@@ -1,4 +1,4 @@
-"""YAML without aliases, a few levels deep: what this program writes, read in a time bounded by the file's size."""
+"""Reads and writes YAML without aliases, a few levels deep; the file's size bounds the time of reading."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LONGEST = 4096  # characters of one value; no path is longer
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a file as plain containers.
+    """Reads a file as plain containers.
 
-    Raises DamagedFile if it is not YAML or holds aliases, deep nesting or a value beyond the bounds, and OSError if it
-    cannot be read.
+    Raises DamagedFile if the file is not YAML, or holds aliases, deep nesting or too long a value.
+    Raises OSError if the file cannot be read.
     """
     yaml: Any = import_module("yaml")  # by name, as it has no type hints
     try:
@@ -36,23 +36,25 @@ def read_yaml(path: Path) -> Any:
 
 
 def write_yaml(path: Path, content: Any) -> None:
-    """Writes containers of OmegaConf or plain ones, whole or not at all, interpolations as they are."""
+    """Writes plain containers or OmegaConf's, whole or not at all; interpolations stay unresolved."""
     with replacing(path) as file:
         file.write(OmegaConf.to_yaml(content).encode())
 
 
 def _check_events(path: Path, text: str) -> None:
-    """Looks at the text piece by piece, before anything is built from it."""
+    """Checks the text piece by piece, before anything is built from it."""
     yaml: Any = import_module("yaml")
     depth = 0
     for event in yaml.parse(text, Loader=_loader()):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if isinstance(event, yaml.AliasEvent):
-            raise DamagedFile(path, "holds a YAML alias, which no file of a run does")
+            raise DamagedFile(path, "holds a YAML alias, which no file of a run has")
         if depth > DEEPEST:
             raise DamagedFile(path, f"is nested more than {DEEPEST} levels deep, which no file of a run is")
         if isinstance(event, yaml.ScalarEvent) and len(event.value) > LONGEST:
-            raise DamagedFile(path, f"holds a value of {len(event.value):,} characters, more than {LONGEST:,}")
+            raise DamagedFile(
+                path, f"holds a value of {len(event.value):,} characters; at most {LONGEST:,} are allowed"
+            )
 
 
 @cache
@@ -64,6 +66,6 @@ def _loader() -> Any:
         pass
 
     Loader.add_implicit_resolver(
-        "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+"), list("-+0123456789")
+        "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
     )
     return Loader

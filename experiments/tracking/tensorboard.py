@@ -1,4 +1,4 @@
-"""The curves for TensorBoard: one run folder is one TensorBoard run, whose event files lie in the folder itself."""
+"""Writes the curves for TensorBoard: one run folder is one TensorBoard run, with its event files."""
 
 import math
 import operator
@@ -20,7 +20,7 @@ class CurveWriter:
     `hparams` is the (nested) configuration, `columns` the dotted keys of the configurations of all runs together,
     `metrics` the tags whose last value the run's row shows, `group` the name that runs of different seeds share.
     `purge_step` is the first step that a resumed run will log: TensorBoard drops what an earlier session logged there.
-    A value that is not a single number is left out and counted in `skipped`: a curve never stops a training.
+    A value that is not a single number does not stop the run: it is left out and counted in `skipped`.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class CurveWriter:
         self._checked: set[str] = set()
         self._diverged = self._closed = False
         values = hparam_values(hparams, columns)
-        # TensorBoard purges at the second start that it meets, so a first session has to announce its own.
+        # TensorBoard purges at the second start that it reads, so the first session must write a start too.
         self._file = EventFile(folder, purge_step or 0)
         for summary in (columns_summary(values, metrics), row_summary(values, group), layout_summary()):
             self._file.add(summary)
@@ -44,7 +44,8 @@ class CurveWriter:
     def scalars(self, step: int, values: Mapping[str, Any]) -> None:
         """Adds the values by tag at `step`.
 
-        Raises ValueError for a tag that `tags.tag` could not have made, TypeError for a fractional step.
+        Raises ValueError if `tags.tag` could not have made a tag.
+        Raises TypeError if the step is not a whole number.
         """
         step = operator.index(step)
         for tag in values.keys() - self._checked:
@@ -57,7 +58,7 @@ class CurveWriter:
             self._mark_diverged(step, numbers)
 
     def close(self, success: bool | None) -> None:
-        """Writes how the run ended, and closes; None for a run that is to be resumed. More calls do nothing."""
+        """Writes how the run ended (None: it is interrupted) and closes the file; more calls do nothing."""
         if self._closed:
             return
         self._closed = True
@@ -66,7 +67,7 @@ class CurveWriter:
         self._file.close()
 
     def _mark_diverged(self, step: int, values: Mapping[str, float]) -> None:
-        """Writes a line into the text dashboard: a curve with a hole looks much like a healthy one."""
+        """Writes a line into the text dashboard, because a gap in a curve is easy to miss."""
         if self._diverged:
             return
         self._diverged = True
@@ -75,7 +76,7 @@ class CurveWriter:
 
 
 def text_summary(tag: str, words: str) -> Any:
-    """Text of the text dashboard."""
+    """Returns a text for the text dashboard."""
     from torch.utils.tensorboard import summary
 
     untyped: Any = summary

@@ -15,6 +15,7 @@ from experiments.config.choices import Choices
 from experiments.config.folder_names import override_key
 from experiments.config.settings import Settings
 from experiments.config.values import ConfigError, name_key, without_effect
+from experiments.training.given import GivenModel
 from experiments.training.initialise import initialise
 from experiments.training.needs import require_memory
 from surrogates import EmptyCell, hard_layers
@@ -47,7 +48,8 @@ def _model(choices: Choices) -> nn.Module:
         model: nn.Module = choices.model(input_shape=data.input_shape, classes=data.classes, component=component)
     if settings.batch_size == 1 and any(isinstance(m, nn.BatchNorm1d) for m in model.modules()):
         raise ValueError("batch_size=1 is too small for model.batch_norm=true, which needs two samples")
-    initialise(model, settings.seed)
+    if not isinstance(model, GivenModel):  # which has its own weights
+        initialise(model, settings.seed)
     return model.to(settings.device, floating(settings))
 
 

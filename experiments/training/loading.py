@@ -19,12 +19,19 @@ from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import read_status
 from experiments.tracking.strict_json import DamagedFile
 from experiments.training.build import build_model
+from experiments.training.given import GivenModel, offer
 
 
-def load(run: str | Path, which: Literal["best", "last"] = "best", device: str = "cpu") -> nn.Module:
+def load(
+    run: str | Path,
+    which: Literal["best", "last"] = "best",
+    device: str = "cpu",
+    model: nn.Module | None = None,
+) -> nn.Module:
     """The trained model of a run folder in evaluation mode: an ordinary nn.Module whose hard layers are hard.
 
-    `which`: the checkpoint that was best on validation data, or the last one.
+    `which`: the checkpoint that was best on validation data, or the last one. `model`: the object that was trained, for
+    a run whose model was given as an object; a copy of it gets the trained weights.
     Raises FileNotFoundError for a folder without a run, CheckpointError if that checkpoint is absent or does not fit,
     EmptyCell for a run that was not applicable, ConfigError for one with a class of a module that is not imported.
     """
@@ -32,18 +39,20 @@ def load(run: str | Path, which: Literal["best", "last"] = "best", device: str =
         raise ValueError(f"which must be 'best' or 'last', got {which!r}")
     paths = RunPaths(run)
     choices, digest = _choices_and_hash(paths)
-    with torch.random.fork_rng(devices=[]):
-        model = build_model(choices)
+    given = {} if model is None else {str(choices.model.keywords.get("digest")): model}
+    with torch.random.fork_rng(devices=[]), offer(given, {}):
+        built = build_model(choices)
     if which == "best":
         state = checkpoint.load_own(paths.best_checkpoint, digest, device)["model"]
     else:
         state = checkpoint.load_own(paths.last_checkpoint, digest, device)["trainer"]["model"]
     try:
-        model.load_state_dict(state)
+        built.load_state_dict(state)
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise CheckpointError(f"{paths.path} does not fit its {paths.config.name} or this code: {reason}") from None
-    return model.to(device).eval()
+    trained = built.module if isinstance(built, GivenModel) else built
+    return trained.to(device).eval()
 
 
 def choices_of(run: RunPaths) -> Choices:

@@ -1,1 +1,1 @@
-"""Why a gradient is None, zero or NaN: what `surrogates.diagnose` is made of."""
+"""The parts of `surrogates.diagnose`, which finds out why a gradient is None, zero or NaN."""

@@ -1,4 +1,4 @@
-"""A record of a backward pass: which node of the graph turned the gradient to None, to zero, or to NaN."""
+"""Records a backward pass: which node of the graph turned the gradient into None, zero or NaN."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from surrogates.diagnosis.numbers import all_finite, all_zero, is_finite, is_zer
 
 @dataclass(frozen=True)
 class EdgeGradient:
-    """The gradients at one edge of the graph: the one a node was given and the one it passed on."""
+    """The gradients at one edge of the graph: the gradient given to a node and the gradient that it passed on."""
 
     node: Node
     following: Node
     given_zero: bool
     given_finite: bool
     passed: str  # none, zero, finite, not finite
-    zero_times_infinity: bool  # an entry that is not finite was made of an entry of zero
+    zero_times_infinity: bool  # an entry of zero became an entry that is not finite
 
 
 @dataclass
 class Backward:
-    """The gradients of the parameters, or the error and the node that raised it, and all passages in their order."""
+    """The gradients of the parameters, or the error and the node that raised it; and all edges in their order."""
 
     gradients: list[Tensor | None]
     passages: list[EdgeGradient] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Backward:
 
 
 def differentiate(loss: Tensor, parameters: Sequence[Tensor]) -> Backward:
-    """The derivatives of the loss by the parameters; neither `.grad` nor a hook on its accumulation is touched."""
+    """The derivatives of the loss by the parameters; changes no `.grad` and runs no accumulation hook."""
     record = Backward([None] * len(parameters))
     started: list[Node] = []
     nodes = [node for node in reachable(loss.grad_fn) if not hasattr(node, "variable")]
@@ -46,13 +46,13 @@ def differentiate(loss: Tensor, parameters: Sequence[Tensor]) -> Backward:
     except Exception as error:
         record.error, record.failed = error, started[-1] if started else None
     finally:
-        for handle in handles:  # they hold the nodes that hold them
+        for handle in handles:  # a hook and its node refer to each other
             handle.remove()
     return record
 
 
 def reachable(node: Node | None) -> list[Node]:
-    """The nodes of the graph behind a node, itself included."""
+    """A node and all nodes of the graph behind it."""
     found: dict[Node, None] = {}
     pending = [node]
     while pending:

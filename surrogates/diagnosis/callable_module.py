@@ -1,4 +1,4 @@
-"""Makes a command's module callable as the function of its name, which its import would hide otherwise."""
+"""Makes a command's module callable as the function of the same name, which the module's import would hide."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def make_callable(module: str, function: Callable[..., Any]) -> None:
-    """Lets a call of the module be one of the function."""
+    """Makes a call of the module a call of the function."""
 
     class CallableModule(ModuleType):
         __call__ = staticmethod(function)

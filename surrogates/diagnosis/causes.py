@@ -1,4 +1,4 @@
-"""Finds in the two records the calls at which a parameter's gradient ends, and why."""
+"""Finds in the two records the calls at which a parameter's gradient ends, and the reason."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PRODUCTS = ("Mul", "Mm", "Mv", "Addmm", "Addmv", "Bmm", "Baddbmm", "Dot", "Convo
 
 @dataclass
 class Cause:
-    """A call and the parameters (bits) that it keeps from a gradient; `source`: the numbers that are to blame."""
+    """A call that keeps parameters (bits) from a gradient; `source` is the value whose numbers cause it."""
 
     kind: str  # cut, flattened, not finite, exception
     call: Operation
     parameters: int
     node: Node | None = None
-    output: Value | None = None  # of a cut: the result without a graph
+    output: Value | None = None  # for a cut: the result without a graph
     source: Value | None = None
     given_to: Operation | None = None  # the first call that was given the source
     zero_times_infinity: bool = False
@@ -30,7 +30,7 @@ class Cause:
 
 @dataclass
 class Lineage:
-    """Which values depend on which parameters: by their numbers, and by the graph (bits)."""
+    """Which values depend on which parameters (bits), by their numbers and by the graph."""
 
     trace: Trace
     parameters: list[Tensor]
@@ -52,15 +52,15 @@ class Lineage:
         return self.graph.get(value.node, 0)
 
     def by_numbers(self, value: Value) -> int:
-        """The parameters that this value was computed from, with a graph or without."""
+        """The parameters from which this value was computed, with a graph or without."""
         return self.numbers.get(value, 0) | self.by_graph(value)
 
 
 def cuts(lineage: Lineage, loss: Value | None, missing: int) -> list[Cause]:
     """The calls that lost the graph of the missing parameters on the way to the loss, the latest on each way.
 
-    From the loss backwards, along values that depend on a parameter by their numbers only, to the first call that was
-    given a value with a graph to it.
+    The search goes from the loss backwards, along values that depend on a parameter by their numbers but not by the
+    graph. It ends at the first call that was given a value with a graph to the parameter.
     """
     wanted: dict[Value, int] = {} if loss is None else {loss: missing}
     found: list[Cause] = []
@@ -76,14 +76,14 @@ def cuts(lineage: Lineage, loss: Value | None, missing: int) -> list[Cause]:
 
 
 def departures(lineage: Lineage, missing: int) -> list[Cause]:
-    """The calls that handed numbers made from the missing parameters to Python."""
+    """The calls that passed numbers computed from the missing parameters to Python."""
     calls = [call for call in lineage.trace.calls if call.leaves]
     causes = [Cause("cut", c, missing & union(lineage.by_numbers(value) for value in c.inputs)) for c in calls]
     return [cause for cause in causes if cause.parameters]
 
 
 def stops(lineage: Lineage, backward: Backward, graph: dict[Node, int], passed: str, affected: int) -> list[Cause]:
-    """The nodes that were given a gradient and passed on `none` or `zero` to the affected parameters."""
+    """The nodes that got a gradient and passed `none` or `zero` on to the affected parameters."""
     found: dict[Node, Cause] = {}
     for passage in backward.passages:
         hit = affected & graph[passage.following]
@@ -97,7 +97,7 @@ def stops(lineage: Lineage, backward: Backward, graph: dict[Node, int], passed: 
 
 
 def explosions(lineage: Lineage, backward: Backward, graph: dict[Node, int], affected: int) -> list[Cause]:
-    """The nodes that made NaN or infinity of a finite gradient; of each parameter the first."""
+    """The nodes that turned a finite gradient into NaN or infinity; for each parameter the first."""
     found: dict[Node, Cause] = {}
     for passage in backward.passages:
         hit = affected & graph[passage.following]
@@ -112,7 +112,7 @@ def explosions(lineage: Lineage, backward: Backward, graph: dict[Node, int], aff
 
 
 def origin(value: Value, given_to: Operation, has: Callable[[Value], bool]) -> tuple[Value, Operation]:
-    """The earliest value with a property on a way back along values that all have it, and the call it was given to."""
+    """The earliest value on a way back along values that all have a property, and the call that was given it."""
     while (maker := value.call) is not None:
         earlier = next((given for given in maker.inputs if has(given) and given is not value), None)
         if earlier is None:
@@ -122,7 +122,7 @@ def origin(value: Value, given_to: Operation, has: Callable[[Value], bool]) -> t
 
 
 def union(bits: Iterable[int]) -> int:
-    """All bits together."""
+    """The union of sets of bits."""
     total = 0
     for mask in bits:
         total |= mask

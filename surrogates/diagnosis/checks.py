@@ -1,4 +1,4 @@
-"""Refuses, before the work starts, what cannot be diagnosed."""
+"""Checks, before the passes run, that a model and a loss can be diagnosed."""
 
 from __future__ import annotations
 
@@ -12,21 +12,29 @@ from surrogates.diagnosis.backward import reachable
 
 
 def check_arguments(model: nn.Module, loss_fn: Callable[..., Any]) -> None:
-    """Raises TypeError or ValueError for a model and loss that can't be diagnosed."""
+    """Checks a model and a loss function.
+
+    Raises TypeError if the model is no module or the loss function cannot be called.
+    Raises ValueError if a parameter has no shape yet, or none requires a gradient.
+    """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
     if not callable(loss_fn):
-        raise TypeError(f"loss_fn must be callable, got {type(loss_fn).__name__}; diagnose(model, loss_fn, batch)")
+        raise TypeError(f"loss_fn must be callable, got {type(loss_fn).__name__}; call diagnose(model, loss_fn, batch)")
     if lazy := [name for name, parameter in model.named_parameters() if is_lazy(parameter)]:
-        raise ValueError(f"run the model once first: these parameters have no shape yet: {', '.join(lazy)}")
+        raise ValueError(f"parameters have no shape yet: {', '.join(lazy)}; run the model once first")
     if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise ValueError("no parameter of the model requires a gradient: there are none, or all are frozen")
+        raise ValueError("the model has no parameter that requires a gradient; all are frozen, or it has none")
 
 
 def check_loss(loss: Any) -> None:
-    """Raises TypeError or ValueError for a loss that can't be differentiated here."""
+    """Checks a loss.
+
+    Raises TypeError if it is neither a tensor nor a number.
+    Raises ValueError if the model has reentrant checkpoints.
+    """
     if not isinstance(loss, (Tensor, int, float)):
-        raise TypeError(f"loss_fn must return a tensor of one number, it returned a {type(loss).__name__}")
+        raise TypeError(f"loss_fn must return a tensor of one number, got {type(loss).__name__}")
     nodes = reachable(loss.grad_fn) if isinstance(loss, Tensor) else []
     if any(node.name() == "CheckpointFunctionBackward" for node in nodes):
-        raise ValueError("the model has reentrant checkpoints, which have no gradients here: pass use_reentrant=False")
+        raise ValueError("reentrant checkpoints have gradients in backward() only; pass use_reentrant=False")

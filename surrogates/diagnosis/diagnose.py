@@ -1,4 +1,4 @@
-"""Why is my gradient None, zero or NaN?"""
+"""Finds out why a gradient is None, zero or NaN."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from surrogates.diagnosis.trace import Trace, Value
 
 
 def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagnosis:
-    """Which parameters get no gradient, one of exactly zero, or one with NaN or infinity; at which line, and why.
+    """Finds the parameters whose gradient is None, exactly zero, NaN or infinite; reports at which line, and why.
 
-    `batch` is a pair (inputs, target), the loss `loss_fn(model(inputs), target)`; or anything else, and the loss is
-    `loss_fn(model(batch))`. Inputs in a tuple or list are the model's arguments, in a dictionary its keyword arguments.
-    One forward and one backward pass are run, in the model's own mode. Parameters, their `.grad`, buffers, attributes
-    and the random generators are as before afterwards. An exception in a pass is part of the answer.
+    `batch` is a pair (inputs, target), with the loss `loss_fn(model(inputs), target)`; for any other batch the loss is
+    `loss_fn(model(batch))`. Inputs in a tuple or list are the model's arguments, inputs in a dictionary its keyword
+    arguments.
+    One forward and one backward pass run, in the model's own mode. Parameters, their `.grad`, buffers, attributes and
+    the random generators are restored afterwards. An exception in a pass is part of the report.
 
-    The operations seen are the calls of torch functions, Tensor methods and operators, and custom autograd Functions.
-    Everything inside TorchScript is one step without a line.
-    Raises TypeError for a model that is no module, a loss_fn that can't be called or returns neither a tensor nor a
-    number, ValueError for a model without a trained parameter, with parameters that have no shape yet (lazy modules),
-    or with reentrant checkpoints, whose gradients exist in backward() only.
+    The report covers calls of torch functions, Tensor methods and operators, and custom autograd Functions. Everything
+    inside TorchScript is one step without a line.
+    Raises TypeError if the model is no module, loss_fn cannot be called, or it returns neither a tensor nor a number.
+    Raises ValueError if no parameter is trained, or one has no shape yet (lazy modules).
+    Raises ValueError if the model has reentrant checkpoints, whose gradients exist in backward() only.
     """
     check_arguments(model, loss_fn)
     trace = Trace(model, _forward.__code__)
@@ -49,7 +50,7 @@ def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagn
 
 
 def _forward(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Any:
-    """The loss. No frame above this one is looked at for a line of the model's."""
+    """The loss. The search for a line of the user's code ends at this frame."""
     pair = isinstance(batch, (tuple, list)) and len(batch) == 2
     inputs, rest = (batch[0], batch[1:]) if pair else (batch, ())
     if isinstance(inputs, dict):
@@ -93,7 +94,7 @@ def _causes(
 
 
 def _excuse(states: dict[str, str], lineage: Lineage, loss: Value | None, causes: list[Cause]) -> bool:
-    """A parameter from which neither the loss nor a number in Python was computed is not used, if others are."""
+    """Marks as unused the parameters from which nothing was computed, if others are used; returns whether any is."""
     used = (0 if loss is None else lineage.by_numbers(loss)) | union(cause.parameters for cause in causes)
     for index, (name, held) in enumerate(states.items()):
         if held == "none" and used and not used >> index & 1:
@@ -107,7 +108,7 @@ def _outcome(states: dict[str, str]) -> str:
 
 
 def _failed_forward(model: nn.Module, trace: Trace, error: Exception) -> Diagnosis:
-    """The line that raised, and the calls that made its inputs of a type without a graph."""
+    """The line that raised, and the calls that gave its inputs a type without a graph."""
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
     lineage = Lineage(trace, list(trained.values()))
     given = [] if trace.running is None else [v for v in trace.running.inputs if not v.tensor.is_floating_point()]
@@ -137,5 +138,5 @@ def _names(bits: int, parameters: Iterable[str]) -> tuple[str, ...]:
 
 
 def _eager() -> Any:
-    """Compiled parts run as they were written; a process that has not compiled anything need not load the compiler."""
+    """Runs compiled parts uncompiled; does not import the compiler if the process has not."""
     return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else contextlib.nullcontext()

@@ -1,4 +1,4 @@
-"""A block after which a model and the random generators are as they were before it."""
+"""A block after which a model and the random generators have the state they had before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 def keep_state(model: nn.Module) -> Iterator[None]:
     """Restores parameters, buffers, attributes of every module, modes, and the generators of torch, Python and NumPy.
 
-    Attributes are restored by reference: a list that a module appends to stays as long as it has become.
+    Attributes are restored by reference: a list to which a module appends keeps the new entries.
     """
     attributes = [(vars(module), _shallow(module)) for module in model.modules()]
     numbers = [(tensor, tensor.detach().clone()) for tensor in (*model.parameters(), *model.buffers())]
@@ -37,7 +37,7 @@ def keep_state(model: nn.Module) -> Iterator[None]:
 
 
 def _shallow(module: nn.Module) -> dict[str, tuple[Any, Any]]:
-    """The module's attributes, and the contents of those that are dictionaries: parameters, buffers, modules."""
+    """The module's attributes, and copies of those that are dictionaries: parameters, buffers, modules."""
     return {name: (value, dict(value) if type(value) is dict else None) for name, value in vars(module).items()}
 
 
@@ -52,6 +52,6 @@ def _restore(current: dict[str, Any], before: dict[str, tuple[Any, Any]]) -> Non
 
 
 def _write(tensor: Tensor, before: Tensor) -> None:
-    """Writes back what has changed, and only that: a parameter may lie in memory that can't be written."""
+    """Writes back a tensor that has changed; an unchanged one may lie in memory that cannot be written."""
     if not torch.equal(tensor.detach(), before):
         tensor.data.copy_(before)

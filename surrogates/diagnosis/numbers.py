@@ -1,4 +1,4 @@
-"""Facts about a tensor's numbers: whether all are zero, and whether any is not finite."""
+"""Tests a tensor's numbers: whether all are zero, and whether any is not finite."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ def is_zero(tensor: Tensor) -> bool:
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """Whether a tensor holds no NaN and no infinity."""
+    """Whether a tensor has no NaN and no infinity."""
     numbers = _numbers(tensor)
     return numbers is None or bool(torch.isfinite(numbers).all())
 
 
 def all_zero(tensors: Iterable[Tensor | None]) -> bool:
-    """Whether every tensor is zero everywhere; a missing one counts as zero."""
+    """Whether every tensor is zero everywhere; None counts as zero."""
     return all(tensor is None or is_zero(tensor) for tensor in tensors)
 
 
 def all_finite(tensors: Iterable[Tensor | None]) -> bool:
-    """Whether no tensor holds a NaN or an infinity."""
+    """Whether no tensor has a NaN or an infinity."""
     return all(tensor is None or is_finite(tensor) for tensor in tensors)
 
 
 def state(gradient: Tensor | None) -> str:
-    """`none`, `nan`, `inf`, `zero` or `finite`; NaN goes before infinity."""
+    """`none`, `nan`, `inf`, `zero` or `finite`; a gradient with NaN and infinity is `nan`."""
     if gradient is None:
         return "none"
     if is_zero(gradient):
@@ -43,7 +43,7 @@ def state(gradient: Tensor | None) -> str:
 
 
 def _numbers(tensor: Tensor) -> Tensor | None:
-    """The stored numbers of a floating tensor, None for another kind."""
+    """The stored numbers of a floating tensor; None for any other tensor."""
     if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.device.type == "meta":
         return None
     tensor = tensor.detach()

@@ -17,10 +17,10 @@ SKIPPED = (*torch.__path__, LIBRARY, "<frozen ", "<string>")
 
 @dataclass(frozen=True)
 class Place:
-    """A line of a file, the function it is in, and the innermost module of the model that was running there.
+    """A line of a file, its function, and the innermost module of the model that ran there.
 
-    `file` is None where the whole way from the model's call to the operation lies in torch and in this library, as in
-    an `nn.Sequential` of torch's own modules; `module` is None outside the model's modules, as in the loss.
+    `file` is None if only torch and this library lie between the model's call and the operation, as in an
+    `nn.Sequential` of torch's modules. `module` is None outside the model's modules, as in the loss.
     """
 
     file: str | None = None
@@ -31,7 +31,7 @@ class Place:
 
     @property
     def code(self) -> str:
-        """The line's text, empty where its file can't be read."""
+        """The line's text; empty if the file cannot be read."""
         return linecache.getline(self.file, self.line).strip() if self.file else ""
 
     @property
@@ -44,7 +44,7 @@ class Place:
 
 
 def place(names: dict[nn.Module, str], boundary: CodeType) -> Place:
-    """The place of the operation that is being called, not looking beyond the frame that runs `boundary`."""
+    """The place of the operation now called; the search ends at the frame that runs `boundary`."""
     frame: FrameType | None = sys._getframe(1)
     line: FrameType | None = None
     layer: nn.Module | None = None
@@ -72,7 +72,7 @@ def place_of(error: BaseException) -> Place:
 
 
 def _module(frame: FrameType, names: dict[nn.Module, str]) -> nn.Module | None:
-    """The module whose method the frame runs, if it is one of the model's."""
+    """The module of the model whose method the frame runs; else None."""
     if not frame.f_code.co_argcount:
         return None
     owner = frame.f_locals.get(frame.f_code.co_varnames[0])

@@ -1,4 +1,4 @@
-"""Puts a cause into sentences."""
+"""Writes the sentences for a cause."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WITHOUT_GRAPH = ("detach", "data")
 
 
 def to_finding(cause: Cause, parameters: tuple[str, ...]) -> Finding:
-    """What is reported of a cause; its place is the source's if an earlier call made the numbers that are to blame."""
+    """The finding for a cause; its place is that of the call that made the numbers, if that is an earlier call."""
     operation = _operation(cause)
     words = {"cut": _why_cut, "flattened": _why_flat, "not finite": _why_not_finite}[cause.kind](cause, operation)
     blamed = cause.source and (cause.source.call or cause.given_to)
@@ -29,13 +29,13 @@ def to_finding(cause: Cause, parameters: tuple[str, ...]) -> Finding:
 
 
 def unrelated_loss(parameters: tuple[str, ...]) -> Finding:
-    """What is reported of a loss in which no parameter has a part."""
-    words = "the loss was not computed from any parameter of this model: is it a constant, or another model's?"
+    """The finding for a loss that depends on no parameter."""
+    words = "the loss was not computed from any parameter of this model; it is a constant or belongs to another model"
     return Finding("cut", "the loss", Place(), parameters, words)
 
 
 def merge(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """One finding for an operation at a line, with all its parameters and reasons."""
+    """Merges the findings of an operation at a line into one, with all parameters and reasons."""
     found: dict[tuple[str, str, Place], Finding] = {}
     for new in findings:
         key = (new.kind, new.operation, new.place)
@@ -58,10 +58,10 @@ def _offers(kind: str, call: Operation, output: Value | None, operation: str | N
 def exception_finding(
     error: Exception, call: Operation | None, place: Place, loss_shape: tuple[int, ...] | None = None
 ) -> Finding:
-    """What is reported of an exception."""
+    """The finding for an exception."""
     words = f"{type(error).__name__}: {' '.join(str(error).split())}"
     if loss_shape:
-        words += f". The loss has the shape {loss_shape}: take its .mean() or .sum(), or weigh it by a vector"
+        words += f". The loss has the shape {loss_shape} and must be one number; use its .mean() or .sum()"
     offers: tuple[Remedy, ...] = remedies(call.name) if call and "not implemented" in str(error) else ()
     operation = call.name if call else "backward" if loss_shape else "outside torch"
     return Finding("exception", operation, place, (), words, offers)
@@ -78,47 +78,47 @@ def _operation(cause: Cause) -> str:
 
 def _why_cut(cause: Cause, operation: str) -> str:
     if cause.node is not None:
-        return f"the backward of {operation} returns no gradient for an input that needs one"
+        return f"the backward of {operation} returns None for an input that requires a gradient"
     if cause.call.leaves:
-        return f"{operation} hands the numbers to Python: what is computed from them there has no graph"
+        return f"{operation} passes the numbers to Python; results computed from them there have no graph"
     if operation in WITHOUT_GRAPH:
         return (
-            f"{operation} gives the value without its graph; for a value with another's derivative: "
-            "surrogates.graft(value, carrier)"
+            f"{operation} returns the value without its graph; surrogates.graft(value, carrier) gives a value the "
+            "derivative of another tensor"
         )
     if cause.output is not None and not cause.output.tensor.is_floating_point():
         kind = str(cause.output.tensor.dtype).removeprefix("torch.")
-        return f"the result of {operation} that is used is of type {kind}, which has no graph: not zero, none at all"
+        return f"the result of {operation} used here is {kind}, which has no graph; the gradient is None, not zero"
     if cause.output is not None and cause.output.tensor.is_leaf and cause.output.tensor.requires_grad:
-        return f"{operation} makes a new leaf of the numbers, at which the graph ends"
+        return f"{operation} makes the numbers a new leaf; the graph ends there"
     if not cause.call.recording:
-        return "the gradient mode is off here (torch.no_grad or inference_mode): move this out of the block"
-    return f"torch gives this result of {operation} no graph"
+        return "the gradient mode is off here (torch.no_grad or inference_mode); move the call out of the block"
+    return f"this result of {operation} has no graph in torch"
 
 
 def _why_flat(cause: Cause, operation: str) -> str:
     if cause.source is not None:
-        return f"{operation} multiplies the gradient by numbers that are all zero: {_maker(cause.source)}"
+        return f"{operation} multiplies the gradient by zeros: {_maker(cause.source)}"
     flat = always_flat(operation)
     if flat:
-        return f"{operation} has a graph, and its derivative is zero almost everywhere, on any batch"
+        return f"{operation} has a graph, but its derivative is zero almost everywhere, for every batch"
     if flat is not None:
-        return f"the derivative of {operation} is zero on all of this batch: it is saturated, or off"
-    return f"the gradient that arrives is not zero, the one that {operation} passes on is zero everywhere"
+        return f"the derivative of {operation} is zero on the whole batch: every input is saturated or off"
+    return f"{operation} gets a gradient that is not zero and passes on one that is zero everywhere"
 
 
 def _why_not_finite(cause: Cause, operation: str) -> str:
     if cause.source is not None:
         name = cause.given_to.name if cause.given_to else operation
         if cause.source.call is not None:
-            return f"{cause.source.call.name} makes NaN or infinity of finite numbers, and {name} is given them"
+            return f"{cause.source.call.name} turns finite numbers into NaN or infinity; {name} is given the result"
         return f"{name} is given numbers that are not finite: {_maker(cause.source)}"
     if cause.zero_times_infinity:
         return (
-            f"the gradient that arrives is 0, and the derivative of {operation} is not finite: 0 * inf is NaN. Choose "
-            f"the numbers before {operation}, not after it: {operation} of torch.where(safe, x, 1), then torch.where"
+            f"{operation} gets the gradient 0, and its derivative is not finite: 0 * inf is NaN. Replace the unsafe "
+            f"numbers before and after {operation}: torch.where(safe, {operation}(torch.where(safe, x, 1)), 0)"
         )
-    return f"the gradient that arrives is finite, the derivative of {operation} is not"
+    return f"{operation} gets a finite gradient, but its derivative is not finite"
 
 
 def _maker(source: Value) -> str:
@@ -126,4 +126,4 @@ def _maker(source: Value) -> str:
         return f"the parameter {source.parameter}"
     if source.call is None:
         return "an input, a buffer or a constant"
-    return f"those that {source.call.name} made"
+    return f"the result of {source.call.name}"

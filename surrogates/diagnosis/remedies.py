@@ -1,4 +1,4 @@
-"""The ops that can replace a torch operation, found by name, and the strategies that each of them takes."""
+"""Ops that can replace a torch operation, by its name, and the strategies that apply to each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from surrogates import members
 from surrogates.core import EmptyCell, Op, Strategy
 
-# Where torch's name is not the op's; stems of modules in surrogates/ops, only those that exist count.
+# Torch's names that are not the op's, to stems of modules in surrogates/ops; missing modules are ignored.
 STEMS = {
     **dict.fromkeys(("gt", "ge", "lt", "le", "eq", "ne", "nonzero"), ("compare", "threshold", "where")),
     **dict.fromkeys(("long", "int", "short", "char", "byte", "to", "type"), ("trunc", "round")),
@@ -30,12 +30,12 @@ STEMS = {
     "fix": ("trunc",),
     "div": ("floor", "trunc"),
 }
-INDICES_OF = {"max": "argmax", "min": "argmin"}  # of their two results the one without a graph
+INDICES_OF = {"max": "argmax", "min": "argmin"}  # the second result, which has no graph
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """An op, and the strategies under which it exists and has another derivative than torch's."""
+    """An op, and the strategies that apply to it and give it another derivative than torch's."""
 
     op: type[Op]
     strategies: tuple[type[Strategy], ...]
@@ -46,7 +46,7 @@ class Remedy:
 
 
 def remedies(name: str, indices: bool = False) -> tuple[Remedy, ...]:
-    """The ops that stand for a torch operation, each with its strategies; `indices`: its integer result was used."""
+    """The ops for a torch operation, with their strategies; `indices` means that its integer result was used."""
     if indices:
         name = INDICES_OF.get(name, name)
     found = members.ops()
@@ -56,7 +56,7 @@ def remedies(name: str, indices: bool = False) -> tuple[Remedy, ...]:
 
 
 def remedy(op: Op) -> Remedy:
-    """The strategies that an op takes by what it declares, without the one that is torch's own derivative."""
+    """The op with the strategies that apply to it, without `subgradient`, which has torch's own derivative."""
     classes = members.strategies()
     return Remedy(type(op), tuple(c for stem, c in classes.items() if stem != "subgradient" and _exists(c(), op)))
 

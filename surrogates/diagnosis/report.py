@@ -1,4 +1,4 @@
-"""A diagnosis: its fields, and its text of 80 columns."""
+"""A diagnosis: its fields, and its text in 80 columns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROBLEMS = ("none", "zero", "nan", "inf")
 class Finding:
     """One operation that keeps gradients from parameters.
 
-    `kind`: `cut` (no graph from here on), `flattened` (a graph, and a derivative of zero), `not finite` (NaN or
+    `kind` is `cut` (the graph ends here), `flattened` (a graph, but a derivative of zero), `not finite` (NaN or
     infinity arises here) or `exception`.
     """
 
@@ -61,10 +61,11 @@ class Finding:
 class Diagnosis:
     """Why gradients are missing, zero or not finite.
 
-    `outcome`: `healthy`, `exception`, `no graph` (some parameter's gradient is None), `not finite` or `zero gradient`,
-    the first of these that holds. `parameters`: of each its state, `finite`, `none`, `zero`, `nan`, `inf`, `frozen`
-    (requires_grad is False), `unused` (the loss was not computed from it), or `unknown` after an exception. `loss`: its
-    value, None if there is none. `error`: the exception.
+    `outcome` is the first that holds of `exception`, `no graph` (a parameter's gradient is None), `not finite`, `zero
+    gradient`, `healthy`.
+    `parameters` maps each parameter to its state: `finite`, `none`, `zero`, `nan`, `inf`, `frozen` (requires_grad is
+    False), `unused` (the loss was not computed from it), or after an exception `unknown`.
+    `loss` is its value, None if there is none. `error` is the exception.
     """
 
     outcome: str
@@ -75,31 +76,31 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
-        """Whether every parameter that the loss uses, frozen ones apart, has a finite gradient that is not zero."""
+        """Whether every trained parameter that the loss uses has a finite gradient that is not zero."""
         return self.outcome == "healthy"
 
     def named(self, state: str) -> tuple[str, ...]:
-        """The parameters of a state."""
+        """The parameters in a state."""
         return tuple(name for name, held in self.parameters.items() if held == state)
 
     def __str__(self) -> str:
         lines = [*_wrap(self._headline(), indent=0), ""]
         for state, words in STATES.items():
             if names := self.named(state):
-                shown = ", ".join(names) if state != "finite" or len(names) < 4 else f"{len(names)} parameters"
-                lines += textwrap.wrap(f"{words:<22}{shown}", WIDTH, subsequent_indent=" " * 22)
+                which = ", ".join(names) if state != "finite" or len(names) < 4 else f"{len(names)} parameters"
+                lines += textwrap.wrap(f"{words:<22}{which}", WIDTH, subsequent_indent=" " * 22)
         for index, finding in enumerate(self.findings, 1):
             lines += ["", f"{index}. {finding}"]
         if any(finding.remedies for finding in self.findings):
             lines += ["", "As a function: strategy()(op(), x).", "As a module: surrogates.HardLayer(op(), strategy())."]
-            lines += ["In the model as it is: with surrogates.through(strategy()): ..."] * self._within_through()
+            lines += ["In the unchanged model: with surrogates.through(strategy()): ..."] * self._within_through()
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return pre(str(self))
 
     def _within_through(self) -> bool:
-        """Whether `surrogates.through` takes the calls that are named."""
+        """Whether `surrogates.through` replaces a call that a finding names."""
         tables = (ELEMENTWISE, SELECTION, COMPARISONS, INDICES)
         names = {name for table in tables for known in table.values() for name in known}
         return any(finding.remedies and finding.operation in names for finding in self.findings)
@@ -107,7 +108,7 @@ class Diagnosis:
     def _headline(self) -> str:
         at = "" if self.loss is None else f" (loss {self.loss:.4g})"
         if self.healthy:
-            return f"healthy: every parameter that is trained and used has a gradient{at}"
+            return f"healthy: every trained parameter that the loss uses has a gradient{at}"
         if self.error is not None:
             return f"exception: {type(self.error).__name__}: {str(self.error).strip().splitlines()[0]}"
         bad = sum(state in PROBLEMS for state in self.parameters.values())
@@ -125,7 +126,7 @@ def _wrap(text: str, indent: int = 4) -> list[str]:
 
 
 def _short(file: str) -> str:
-    """The path from the working directory if it lies below."""
+    """The path from the working directory, if the file lies below it."""
     path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 

@@ -1,4 +1,4 @@
-"""A record of the operations of a forward pass: what each was given and returned, and what autograd made of it."""
+"""Records the operations of a forward pass: their inputs and results, and the graph that autograd made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from surrogates.diagnosis.place import Place, place
 from surrogates.torch_private import innermost
 
 ACCUMULATED: Any = Tensor.grad.__get__  # type: ignore[union-attr]  # not computed in this pass
-# Conversions that hand a tensor's numbers to Python, where no graph follows them.
+# Conversions that pass a tensor's numbers to Python, without their graph.
 LEAVING = frozenset(("item", "tolist", "numpy", "equal", "allclose", "is_nonzero")) | frozenset(
     ("__float__", "__int__", "__bool__", "__index__", "__complex__", "__array__")
 )
@@ -25,10 +25,10 @@ LEAVING = frozenset(("item", "tolist", "numpy", "equal", "allclose", "is_nonzero
 
 @dataclass(eq=False)
 class Value:
-    """A tensor between two changes in place. Holding it keeps its identity from being used again."""
+    """A tensor between two changes in place. A reference to the tensor keeps its id from being used again."""
 
     tensor: Tensor
-    call: Operation | None = None  # what returned it; None for parameters, data and constants
+    call: Operation | None = None  # the call that returned it; None for parameters, data and constants
     node: Node | None = None
     parameter: str | None = None
     zero: bool = False  # everywhere
@@ -47,19 +47,19 @@ class Operation:
 
     @property
     def leaves(self) -> bool:
-        """Whether it hands numbers to Python."""
+        """Whether it passes numbers to Python."""
         return self.name in LEAVING
 
 
 class Trace(TorchFunctionMode):
-    """Records the calls of torch functions, Tensor methods and operators while it is active; changes none of them."""
+    """Records the calls of torch functions, Tensor methods and operators while active; changes no call."""
 
     def __init__(self, model: nn.Module, boundary: CodeType) -> None:
         super().__init__()
         self.names = {module: name for name, module in model.named_modules()}
         self.boundary = boundary
         self.calls: list[Operation] = []
-        self.running: Operation | None = None  # the call that is being made; after an exception, the one that raised it
+        self.running: Operation | None = None  # the current call; after an exception, the call that raised it
         self.owners: dict[Node, Operation] = {}
         self.values: dict[int, Value] = {}
         self.memory: dict[int, Value] = {}
@@ -69,7 +69,7 @@ class Trace(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Runs the function as it is and records it."""
+        """Runs the function unchanged and records it."""
         kwargs = kwargs or {}
         given = list(tensors((args, kwargs)))
         if not given or func == ACCUMULATED:
@@ -88,7 +88,7 @@ class Trace(TorchFunctionMode):
         return result
 
     def value(self, tensor: Tensor, at: Place) -> Value:
-        """What is known of a tensor, which may have got its graph, or come to be, where this mode does not see."""
+        """The record of a tensor; the tensor or its graph may have arisen where this mode does not see it."""
         known = self.values.get(id(tensor))
         if known is None:
             source = None if tensor.grad_fn is not None else self.memory.get(_address(tensor))
@@ -103,7 +103,7 @@ class Trace(TorchFunctionMode):
         return known
 
     def owner(self, node: Node) -> Operation:
-        """The call that made a node of the graph; of a node made out of sight its name is all that is known."""
+        """The call that made a node of the graph; only the name is known of a node that this mode did not see."""
         return self.owners.get(node) or Operation(node.name(), Place(), [], recording=True)
 
     def _record(self, call: Operation, returned: list[Tensor]) -> None:
@@ -122,7 +122,7 @@ class Trace(TorchFunctionMode):
         return value
 
     def _own(self, node: Node, call: Operation) -> None:
-        """The graph from a node back to what is already known belongs to this call."""
+        """Assigns to the call the graph from a node back to known nodes."""
         pending = [node]
         while pending:
             node = pending.pop()
@@ -133,7 +133,7 @@ class Trace(TorchFunctionMode):
 
 
 def tensors(value: Any) -> Iterator[Tensor]:
-    """The tensors in nested tuples, lists and dictionaries, those inside torch.func's transforms unwrapped."""
+    """The tensors in nested tuples, lists and dictionaries; torch.func's wrappers are removed."""
     if isinstance(value, Tensor):
         yield innermost(value)
     elif isinstance(value, (tuple, list)):
@@ -152,7 +152,7 @@ def _name(func: Callable[..., Any]) -> str:
 
 
 def _ignores_values(name: str) -> bool:
-    """Whether a function's result depends on the shape and type of a tensor only."""
+    """Whether a function's result depends only on a tensor's shape and type."""
     return name.endswith("_like") or (name.startswith("new_") and name != "new_tensor")
 
 

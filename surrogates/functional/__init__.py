@@ -1,1 +1,1 @@
-"""Ops as plain functions, under torch's names: `surrogates.round(x, "ste")`."""
+"""Ops as plain functions with torch's names: `surrogates.round(x, "ste")`."""

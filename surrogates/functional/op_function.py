@@ -1,4 +1,4 @@
-"""A function made from an op's file."""
+"""Functions made from the files of ops."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from surrogates.naming.words import did_you_mean
 class OpFunction:
     """An op as a function: `round(x, "ste")`, `maximum(a, b, Smooth())`, `quantize(x, "ste", bits=2)`.
 
-    First the op's tensors, then the strategy, as an object or, with default values, by name; the op's constants by
-    name. `T` is the temperature, by default the strategy's own; `noise` is what strategies with noise need, uniform
-    numbers on (0, 1). A function has no evaluation mode: the strategy always acts.
-    In code that torch.compile sees give the strategy as an object; a name breaks the graph.
-    Raises what the op and the strategy raise, TypeError for a missing strategy.
+    The arguments are the op's tensors, the strategy as an object or (with default values) by name, and the op's
+    constants by name. `T` is the temperature, by default the strategy's own. `noise` is the uniform numbers on (0, 1)
+    for strategies with noise. A function has no evaluation mode: the strategy always acts.
+    Under torch.compile give the strategy as an object, as a name breaks the graph.
+    Raises TypeError if the strategy is missing.
+    Raises what the op and the strategy raise.
     """
 
     def __init__(self, name: str, op: type[Op], constants: Mapping[str, Any]) -> None:
@@ -49,14 +50,15 @@ class OpFunction:
 
 
 def function_names() -> list[str]:
-    """The names of all functions; imports every op."""
+    """The names of all functions. Imports every op."""
     return sorted(name for stem, op in OPS.classes.items() for name in _functions(stem, op))
 
 
 def function(module: str, name: str) -> OpFunction:
-    """The function of a name, for the `__getattr__` of `module`, which the message of AttributeError names.
+    """The function of a name, for the `__getattr__` of `module`.
 
-    Looks first into the file of that name, so that the others are not imported.
+    Imports the file of that name first, and the others only if it does not have the function.
+    Raises AttributeError, which names `module`, if there is no such function.
     """
     for stem in () if name.startswith("_") else sorted(OPS.stems, key=lambda stem: stem != name):
         op = OPS.find(stem)

@@ -1,4 +1,4 @@
-"""Kernels: symmetric noise laws of density area 1, one a file; each gives a smooth step, its slope and a sampler."""
+"""Kernels: symmetric noise laws of density area 1, one a file; each has a smooth step, its slope and a sampler."""
 
 from surrogates.core import KernelName
 from surrogates.kernels.cauchy import Cauchy

@@ -1,4 +1,4 @@
-"""What every noise law has in common."""
+"""The base class of noise laws."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Kernel:
-    """A symmetric noise law, of a variable e; its methods keep the shape of u = x / T.
+    """The symmetric law of a noise variable e; its methods keep the shape of u = x / T.
 
-    `interquartile_range` is that of e: compare shapes at equal width, not at equal T.
+    `interquartile_range` is that of e. Compare kernels at equal width, not at equal T.
     """
 
     has_mean: ClassVar[bool] = True
-    boxes: ClassVar[int] = 0  # compact laws: how many uniform laws are added up
+    boxes: ClassVar[int] = 0  # of a law of bounded support: how many uniform laws it is the sum of
     interquartile_range: ClassVar[float]
-    reach: ClassVar[tuple[float, float]] = (math.inf, math.inf)  # float32, float64: beyond it the cdf is exactly 0 or 1
+    reach: ClassVar[tuple[float, float]] = (math.inf, math.inf)  # float32, float64: the cdf is exactly 0 or 1 beyond it
 
     def cdf(self, u: Tensor) -> Tensor:
         """F(u) = P(e <= u), the smooth step E[heaviside(u + e)]."""
         raise NotImplementedError
 
     def density(self, u: Tensor) -> Tensor:
-        """F'(u), the surrogate derivative."""
+        """F'(u), the density of e and the surrogate derivative."""
         raise NotImplementedError
 
     def cdf_and_density(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Both, which may cost less than one after the other; the density to within the dtype's resolution of 1."""
+        """The cdf and the density, to within the dtype's resolution of 1; may cost less than two calls."""
         return self.cdf(u), self.density(u)
 
     def ramp(self, u: Tensor) -> Tensor:
-        """An antiderivative of the cdf; E[relu(u + e)] where e has a mean."""
+        """An antiderivative of the cdf; E[relu(u + e)] if e has a mean."""
         raise NotImplementedError
 
     def quantile(self, p: Tensor) -> Tensor:
@@ -44,17 +44,17 @@ class Kernel:
         raise NotImplementedError
 
     def characteristic(self, w: Tensor) -> Tensor:
-        """E[cos(w e)]; declared by the laws whose characteristic function decays exponentially."""
+        """E[cos(w e)]; only laws whose characteristic function decays exponentially define it."""
         raise NotImplementedError
 
 
 def magnitude(u: Tensor) -> Tensor:
-    """|u| with the one-sided derivative 1 at 0, so that formulas in |u| keep theirs there."""
+    """|u| with the one-sided derivative 1 at 0, so that formulas in |u| keep their derivative there."""
     return torch.where(u < 0, -u, u)
 
 
 def relu_beyond(edge: float, core: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
-    """core(u) for |u| < edge, relu(u) beyond, without evaluating `core` outside."""
+    """core(u) for |u| < edge, relu(u) beyond; `core` is never evaluated outside."""
     inside = u.abs() < edge
     inner = core(torch.where(inside, u, 0))
     return torch.where(inside, inner, torch.where(u > 0, u, torch.where(u.isnan(), u, 0)))

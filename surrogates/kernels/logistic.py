@@ -27,7 +27,7 @@ class Logistic(Kernel):
         return s, torch.addcmul(s, s, s, value=-1)
 
     def ramp(self, u: Tensor) -> Tensor:
-        return F.softplus(u, threshold=50)  # torch's default of 20 leaves an error of 2e-9
+        return F.softplus(u, threshold=50)  # torch's default of 20 has an error of 2e-9
 
     def quantile(self, p: Tensor) -> Tensor:
         return torch.logit(p)

@@ -1,1 +1,1 @@
-"""Kinks, ties and jumps of torch operations: the points at which `surrogates.kinks` measures."""
+"""The points at which `surrogates.kinks` measures: kinks, ties and jumps of torch operations."""

@@ -1,4 +1,4 @@
-"""Edges of domains, results without a graph, conversions, random draws, and NaN."""
+"""Edges of domains, results without a graph, random draws, conversions and NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One point at which an operation's derivative is a matter of convention, and what is measured there."""
+"""A point where an operation's derivative is a convention, and the measurement there."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch import Tensor
 from surrogates.core import Op
 from surrogates.strategies.subgradient import Subgradient
 
-# What decides, by the rules of PyTorch's notes on autograd, which are applied in this order; or the op's own page.
+# The first five are the rules of PyTorch's notes on autograd, in their order; docs/kinks.md explains all.
 Rule = Literal[
     "differentiable", "minimum norm", "continuity", "undefined", "random", "composition", "op's page", "integers"
 ]
-Outcome = tuple[tuple[float, ...], ...] | str  # the derivative by each input, or what happens instead of one
+Outcome = tuple[tuple[float, ...], ...] | str  # the derivative by each input, or NO_GRAPH or RAISES
 NO_GRAPH, RAISES = "no graph", "raises"
 
 
@@ -28,9 +28,10 @@ def _each(*derivatives: float) -> Outcome:
 class Probe:
     """An operation at a point.
 
-    `documented`: what the rule says of the derivative of the sum of the outputs by each input; of several any will do,
-    and an empty tuple says that the rule leaves it open. `ours`: the op of this library at the same inputs, under the
-    subgradient strategy with its default rule. `value`: the value is compared instead of the derivative.
+    - `documented`: the outcomes that the rule allows, derivatives of the sum of the outputs by each input; empty if it
+      allows anything;
+    - `ours`: this library's op, compared at the same inputs under the default subgradient strategy;
+    - `value`: whether the value is compared instead of the derivative.
     """
 
     operation: str
@@ -43,11 +44,11 @@ class Probe:
     value: bool = False
 
     def observed(self) -> Outcome:
-        """What the running torch does."""
+        """Measures the installed torch."""
         return observe(self.function, self.inputs, self.value)
 
     def convention(self) -> Outcome | None:
-        """What this library does there, None if it has no such op."""
+        """Measures this library's op; None if there is none."""
         op = self.ours
         return None if op is None else observe(lambda *x: Subgradient()(op, *x), self.inputs, self.value)
 
@@ -62,13 +63,13 @@ def probe(
     ours: Op | None = None,
     value: bool = False,
 ) -> Probe:
-    """A probe of an operation with one input."""
+    """Makes a probe of an operation with one input."""
     outcomes = tuple(o if isinstance(o, str) else _each(*o) for o in documented)
     return Probe(operation, point, function, (x,), rule, outcomes, ours, value)
 
 
 def observe(function: Callable[..., Tensor], inputs: tuple[tuple[float, ...], ...], value: bool = False) -> Outcome:
-    """The derivatives of the sum of the outputs by each input in float32, or what happens instead; or the value."""
+    """The derivatives of the sum of the outputs in float32, or NO_GRAPH or RAISES; with `value`, the value."""
     with torch.enable_grad():
         x = [torch.tensor(numbers, dtype=torch.float32, requires_grad=True) for numbers in inputs]
         y = function(*x)

@@ -1,4 +1,4 @@
-"""Ties of operations over a dim, and norms at their tips."""
+"""Ties of operations over a dim; norms and products at 0."""
 
 from __future__ import annotations
 

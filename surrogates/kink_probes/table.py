@@ -1,4 +1,4 @@
-"""The table of what the running torch does at kinks and ties, against its rules and against this library's."""
+"""The table of derivatives at kinks and ties: documented by PyTorch, observed, and of this library."""
 
 from __future__ import annotations
 
@@ -36,19 +36,22 @@ SHORT = {
     "integers": "int",
 }
 LEGEND = """\
-Derivative of the sum of the outputs by each input; inputs apart by ";".
-rule: 1 differentiable there; 2,3 sub- or supergradient of minimum norm;
-4 by continuity; 5 undefined, anything goes; 6 random, an error; these are the
-rules of PyTorch's notes on autograd. page: stated for the operation itself.
-int: a result of integers or booleans, which can't have a graph. all: the
-derivative of the whole expression, while the rules hold operation by operation.
-observed: measured now. ours: this library's subgradient, minimum_norm.
-Marks: ! observed deviates from the rule; * observed deviates from ours."""
+Each number is a derivative of the sum of the outputs; ";" separates inputs.
+rule, from PyTorch's notes on autograd: 1 the derivative; 2,3 the sub- or
+supergradient of smallest norm; 4 a limit of derivatives nearby; 5 undefined,
+so anything; 6 random, so an error. Our additions: page, the operation's own
+page states it; int, integers or booleans, which cannot have a graph; all, the
+derivative of the whole expression (torch applies its rules to each operation).
+observed: measured now. ours: this library's subgradient, rule minimum_norm.
+Marks: ! observed differs from the rule; * observed differs from ours."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One point; outcomes in words, an empty `documented` where the rule leaves it open, `ours` where there is none."""
+    """One point, its outcomes as text.
+
+    `documented` is empty if the rule allows anything, `ours` if the library has no such op.
+    """
 
     group: str
     operation: str
@@ -62,20 +65,20 @@ class Row:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """What stands in the columns before the marks."""
+        """The text of all columns except the marks."""
         return self.operation, self.point, self.rule, self.documented or "any", self.observed, self.ours or "-"
 
 
 @dataclass(frozen=True)
 class KinkTable:
-    """The rows in their order and the torch that they were measured on. Printed, it is 80 columns wide."""
+    """The rows in order, and the version of torch that was measured. Printed, it is 80 columns wide."""
 
     version: str
     rows: tuple[Row, ...]
 
     @property
     def deviations(self) -> tuple[Row, ...]:
-        """The rows in which the observed differs from the documented or from this library's convention."""
+        """The rows where the observed outcome differs from the documented one or from this library's."""
         return tuple(row for row in self.rows if row.deviates_from_rule or row.deviates_from_ours)
 
     def markdown(self) -> str:
@@ -106,10 +109,10 @@ class KinkTable:
 
 
 def kinks() -> KinkTable:
-    """What this torch does at kinks and ties: the documented rule, the observed value, this library's convention.
+    """Measures what the installed torch does at kinks and ties, beside PyTorch's rules and this library's derivatives.
 
-    Everything in the columns `observed` and `ours` is measured by the call, on the CPU in float32; it draws no random
-    number from the global generator.
+    The call measures the columns `observed` and `ours`, on the CPU in float32. It does not change the global generator
+    of random numbers.
     """
     with torch.random.fork_rng(devices=[]):
         rows = tuple(_row(group, probe) for group, probes in GROUPS.items() for probe in probes)
@@ -138,7 +141,7 @@ def _words(outcome: Outcome) -> str:
 
 
 def _same(a: Outcome, b: Outcome) -> bool:
-    """Equal up to float32's rounding; NaN is equal to NaN."""
+    """Whether two outcomes are equal up to float32's rounding; NaN equals NaN."""
     if isinstance(a, str) or isinstance(b, str):
         return a == b
     pairs = [(x, y) for p, q in zip(a, b, strict=True) for x, y in zip(p, q, strict=True)]
@@ -146,7 +149,7 @@ def _same(a: Outcome, b: Outcome) -> bool:
 
 
 def _fold(cells: tuple[str, ...]) -> list[str]:
-    """A row in columns, a cell that is too long on several lines."""
+    """The lines of a row in columns; a long cell takes several lines."""
     columns = [textwrap.wrap(cell, width) or [""] for cell, width in zip(cells, WIDTHS, strict=True)]
     height = max(map(len, columns))
     parts = [[*column, *[""] * (height - len(column))] for column in columns]

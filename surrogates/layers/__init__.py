@@ -1,11 +1,11 @@
-"""Components, one a file; `surrogates.layers.HardMax` finds its own."""
+"""Components, one a file; `surrogates.layers.HardMax` imports the file of `HardMax`."""
 
 from typing import TYPE_CHECKING
 
 from surrogates.component import Component
 from surrogates.naming.catalogue import Catalogue
 
-if TYPE_CHECKING:  # for type checkers and editors, which run nothing; a test compares with the files
+if TYPE_CHECKING:  # type checkers and editors need the names; a test compares them with the files
     from surrogates.layers.binary import Binary as Binary
     from surrogates.layers.floor import FloorActivation as FloorActivation
     from surrogates.layers.hard_gate import HardGate as HardGate

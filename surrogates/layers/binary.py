@@ -9,7 +9,7 @@ from surrogates.ops.sign import Sign
 
 
 class Binary(Component):
-    """sign with exactly two values, -1 and 1; zero goes to 1 (Hubara et al. 2016, arXiv 1602.02830).
+    """sign(x) with exactly two values, -1 and 1; zero becomes 1 (Hubara et al. 2016, arXiv 1602.02830).
 
     (batch, width, ...) to the same.
     """
@@ -19,6 +19,6 @@ class Binary(Component):
         self.sign = HardLayer(Sign(zero=1.0), strategy)
 
     def forward(self, x: Tensor) -> Tensor:
-        """-1 or 1."""
+        """-1 or 1 for each activation."""
         output: Tensor = self.sign(x)
         return output

@@ -9,9 +9,10 @@ from surrogates.ops.floor import Floor
 
 
 class FloorActivation(Component):
-    """floor to multiples of step, held in [low, high].
+    """floor(x) to multiples of step, held in [low, high].
 
-    (batch, width, ...) to the same. Raises ValueError for bounds that are not ordered multiples of a positive step.
+    (batch, width, ...) to the same.
+    Raises ValueError if the bounds are not ordered multiples of a positive step.
     """
 
     def __init__(self, strategy: Strategy | str, step: float = 0.5, low: float = -1.0, high: float = 1.0) -> None:

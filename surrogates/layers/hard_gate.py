@@ -15,22 +15,20 @@ from surrogates.ops.argmax import ArgMax
 class HardGate(Component):
     """sum_i argmax(logits)_i values_i: each unit's logits pick one of its k values.
 
-    Two branches of (batch, k * width, ...) each, to (batch, width, ...). The logits come from a layer of their own, so
-    that a gate that never learns shows as that layer's gradient norm of 0.
-    Raises ValueError for k below 2.
+    Two branches of (batch, k * width, ...) each, to (batch, width, ...). The logits have a layer of their own. So the
+    gradient norm of that layer shows whether the gate learns: 0 if it does not.
+    Raises ValueError if k is below 2.
     """
 
     def __init__(self, strategy: Strategy | str, k: int = 4) -> None:
         super().__init__()
-        if k < 2:
-            raise ValueError(f"k must be at least 2 (a gate over one value is no choice), got {k}")
-        require_count(k=k)
+        require_count(2, k=k)
         self.k = k
         self.gate = HardLayer(ArgMax(dim=1), strategy)
 
     @property
     def branches(self) -> Mapping[str, int]:
-        """k values and their k logits."""
+        """k values and k logits."""
         return {"values": self.k, "logits": self.k}
 
     def forward(self, values: Tensor, logits: Tensor) -> Tensor:

@@ -15,18 +15,17 @@ from surrogates.ops.max import Max
 class HardMax(Component):
     """max over k pre-activations (maxout, Goodfellow et al. 2013, arXiv 1302.4389).
 
-    (batch, k * width, ...) to (batch, width, ...). Ties are not rare when the inputs are quantized.
-    Noise of scale 1, as `gumbel` has it, is as large as the pre-activations, and the maximum hands it on: training
-    diverges. Under a strategy with noise, its scale and the temperature are therefore in units of `unit`.
-    Raises ValueError for k below 2, or a unit that is no power of two, which would round.
+    (batch, k * width, ...) to (batch, width, ...). Quantized inputs tie often.
+    Noise of scale 1, as in `gumbel`, is as large as the pre-activations. The maximum passes it on, and training
+    diverges. So under a strategy with noise, the noise's scale and the temperature are in units of `unit`.
+    Raises ValueError if k is below 2.
+    Raises ValueError if unit is not a power of two, as multiplying by it would round.
     """
 
     def __init__(self, strategy: Strategy | str, k: int = 4, unit: float = 0.25) -> None:
         super().__init__()
         require_power_of_two(unit=unit)
-        if k < 2:
-            raise ValueError(f"k must be at least 2 (the maximum of one number is no choice), got {k}")
-        require_count(k=k)
+        require_count(2, k=k)
         self.k = k
         self.max = HardLayer(Max(dim=1), strategy)
         self.unit = unit if self.max.strategy.noisy(self.max.op) else 1.0

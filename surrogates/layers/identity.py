@@ -1,4 +1,4 @@
-"""The control without any activation."""
+"""The control without an activation."""
 
 from torch import Tensor
 
@@ -7,12 +7,12 @@ from surrogates.core import STRATEGIES, Strategy
 
 
 class Identity(Component):
-    """x: what a purely linear model reaches. It has no op, so the strategy changes nothing."""
+    """x: the same model, but linear. It has no op, so the strategy has no effect."""
 
     def __init__(self, strategy: Strategy | str) -> None:
         super().__init__()
-        STRATEGIES.make(strategy)  # an unknown one is refused here too
+        STRATEGIES.make(strategy)  # raises ValueError if it is unknown
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns x."""
+        """x."""
         return x

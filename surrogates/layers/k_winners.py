@@ -9,14 +9,15 @@ from surrogates.ops.top_k_mask import TopKMask
 
 
 class KWinners(Component):
-    """x top_k_mask(x): the k largest of a layer's activations pass, the others are 0 (Makhzani & Frey 2013, arXiv
-    1312.5663).
+    """x top_k_mask(x): keeps a layer's k largest activations and sets the others to 0.
 
-    (batch, width, ...) to the same; on signals and images the k largest channels at each place. One op over the layer.
-    The derivative by x has two parts: through the value, which only winners have, and through the mask, by strategy.
-    `smooth` takes time O(n k log n) in float64 at each place, n the width; its form `soft_sort` O(n k), a fraction of
-    that.
-    Raises ValueError for k below 1, and from `check_width` for one above the width.
+    (batch, width, ...) to the same; on signals and images the k largest channels at each place (Makhzani & Frey 2013,
+    arXiv 1312.5663).
+    The derivative by x has two parts: one through the value, for the winners only, and one through the mask, by the
+    strategy.
+    `smooth` takes time O(n k log n) in float64 at each place, n the width. Its form `soft_sort` is faster: O(n k).
+    Raises ValueError if k is below 1.
+    Raises ValueError in `check_width` if k is above the width.
     """
 
     def __init__(self, strategy: Strategy | str, k: int = 8) -> None:
@@ -25,11 +26,11 @@ class KWinners(Component):
         self.mask = HardLayer(TopKMask(k, dim=1), strategy)
 
     def check_width(self, width: int) -> None:
-        """At least k activations."""
+        """Raises ValueError if k is above the width."""
         if self.k > width:
             raise ValueError(f"k must be at most the layer's {width} activations, got {self.k}")
 
     def forward(self, x: Tensor) -> Tensor:
-        """The winners, and 0 elsewhere."""
-        mask: Tensor = self.mask(x.view_as(x))  # a separate tensor, so that its gradient is the mask's only
+        """The winners; 0 elsewhere."""
+        mask: Tensor = self.mask(x.view_as(x))  # a view, so that its gradient is the mask's alone
         return x * mask

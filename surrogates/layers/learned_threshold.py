@@ -1,4 +1,4 @@
-"""A threshold that is learned."""
+"""Activations with a learned threshold."""
 
 import math
 
@@ -13,12 +13,12 @@ from surrogates.ops.threshold import Threshold
 
 
 class LearnedThreshold(Component):
-    """x threshold(x, t) = x if x >= t, else 0, with t learned, one a layer.
+    """x threshold(x, t) = x if x >= t, else 0, with one learned t a layer.
 
-    (batch, width, ...) to the same. t starts at `start`, in units of the pre-activations. It has a derivative through
-    the op alone: minus the jump's height, x, times the strategy's density of inputs at the threshold; exactly 0 under
-    `subgradient`.
-    Raises ValueError for a start that is not finite.
+    (batch, width, ...) to the same. t starts at `start`, in units of the pre-activations. Its derivative comes from the
+    op alone: minus the height of the jump, x, times the strategy's density of inputs at the threshold. Under
+    `subgradient` it is exactly 0.
+    Raises ValueError if start is not finite.
     """
 
     def __init__(self, strategy: Strategy | str, start: float = 0.5) -> None:
@@ -30,7 +30,7 @@ class LearnedThreshold(Component):
         self.passes = HardLayer(Threshold(), strategy)
 
     def forward(self, x: Tensor) -> Tensor:
-        """What reaches the threshold."""
-        # a separate tensor, so that its gradient is the op's only
+        """x where it reaches the threshold; 0 elsewhere."""
+        # a view, so that its gradient is the op's alone
         passes: Tensor = self.passes(x.view_as(x), self.threshold.to(x.dtype).expand_as(x))
         return x * passes

@@ -13,9 +13,9 @@ from surrogates.ops.lookup import Lookup
 class LookupActivation(Component):
     """lookup(x, table) with `entries` learned values over [low, high], one table a layer.
 
-    (batch, width, ...) to the same; beyond the range the first and the last entry. Entries start at the middles of
-    their cells: a staircase along clamp(x, low, high).
-    Raises ValueError for entries below 2 or a range that float32 cannot divide.
+    (batch, width, ...) to the same. Beyond the range the value is the first or the last entry. Entries start at the
+    middles of their cells, a staircase along clamp(x, low, high).
+    Raises ValueError if entries is below 2, or float32 cannot divide the range.
     """
 
     def __init__(self, strategy: Strategy | str, entries: int = 16, low: float = -1.0, high: float = 1.0) -> None:

@@ -25,12 +25,12 @@ class QuantizedActivation(Component):
       straight-through round dy/ds = round(x/s) - x/s inside, 0 below and 2^bits - 1 above; a bound counts as outside.
       The step's gradient is scaled by 1 / sqrt(n Q), n the number of activations of one sample and Q = 2^bits - 1.
       `calibrate` sets s = 2 mean|x| / sqrt(Q).
-    - `learned_clip` (PACT, Choi et al. 2018, arXiv 1805.06085): y = quantize(clamp(x, 0, a)) on [0, a] with
-      dy/da = 1 for x >= a, else 0. a starts at `high`. Under `subgradient` nothing reaches a, since its only way leads
-      through the quantizer.
-    A learned step or clip that leaves the positive numbers acts as 1e-6 and can come back.
-    In half precision a learned range is applied in float32. Raises ValueError for an unknown `range`, bits or ends that
-    Quantize refuses, or a learned range that does not start at 0.
+    - `learned_clip` (PACT, Choi et al. 2018, arXiv 1805.06085): y = quantize(clamp(x, 0, a)) on [0, a] with dy/da = 1
+      for x >= a, else 0. a starts at `high`. Under `subgradient` a gets no gradient, as its only path leads through the
+      quantizer.
+    A learned step or clip below 1e-6 acts as 1e-6 and can grow again. In half precision a learned range is applied in
+    float32.
+    Raises ValueError if `range` is unknown, Quantize refuses the bits or ends, or a learned range does not start at 0.
     """
 
     def __init__(
@@ -45,10 +45,10 @@ class QuantizedActivation(Component):
         require_word("range", range, get_args(Range))
         self.range = range
         if range != "fixed" and low != 0.0:
-            raise ValueError(f"range={range} starts at 0, got low={low}; use range=fixed for another lower end")
+            raise ValueError(f"range={range} needs low=0, got low={low}; range=fixed takes any low")
         op = Quantize(bits, low, high)
         if range != "fixed" and (high if range == "learned_clip" else op.step) < SMALLEST:
-            raise ValueError(f"high is too small for range={range}, whose scale is at least {SMALLEST}: got {high}")
+            raise ValueError(f"high={high} is too small for range={range}, whose scale must be at least {SMALLEST}")
         if range == "learned_step":
             self.step = nn.Parameter(torch.tensor(op.step))
             self.steps = op.steps
@@ -85,6 +85,6 @@ class QuantizedActivation(Component):
 
 
 def _clip_above_zero(x: Tensor, clip: Tensor) -> Tensor:
-    """clamp(x, 0, clip): the derivative goes to x strictly inside, to clip at and above it."""
+    """clamp(x, 0, clip); the derivative goes to x strictly inside and to clip where x >= clip."""
     value = torch.minimum(torch.relu(x.detach()), clip.detach())
     return graft(value, passing(x, (x > 0) & (x < clip)) + passing(clip, x >= clip))

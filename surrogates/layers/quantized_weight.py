@@ -10,12 +10,13 @@ from surrogates.quantizing.scales import Per, Pieces
 
 
 class QuantizedWeight(Component):
-    """relu, behind a layer whose weight is quantized to 2^bits values a scale.
+    """relu(x), after a layer whose weight is quantized to 2^bits values a scale.
 
-    (batch, width, ...) to the same. The component works on the layers that the model makes for it: `prepare` puts a
-    `Quantizer` in front of their weights, one scale an output channel (`per=channel`), a layer (`tensor`) or
-    `group_size` neighbouring weights of a channel (`group`); `grid` and `scale` are the Quantizer's.
-    Raises ValueError for what Quantizer and Pieces refuse, EmptyCell for a strategy that does not go with quantize.
+    (batch, width, ...) to the same. `prepare` puts a `Quantizer` in front of the weight of a layer that the model made
+    for the component. `per` is one scale an output channel (`channel`), a layer (`tensor`) or `group_size` neighbouring
+    weights of a channel (`group`). `grid` and `scale` are the Quantizer's.
+    Raises ValueError if Quantizer or Pieces refuses an argument.
+    Raises EmptyCell if the strategy needs a reading that quantize lacks.
     """
 
     def __init__(

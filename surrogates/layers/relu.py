@@ -8,11 +8,11 @@ from surrogates.core import STRATEGIES, Strategy
 
 
 class Rectifier(Component):
-    """relu(x): what the same model reaches without a hard op. The strategy changes nothing."""
+    """relu(x): the same model without a hard op. The strategy has no effect."""
 
     def __init__(self, strategy: Strategy | str) -> None:
         super().__init__()
-        STRATEGIES.make(strategy)  # an unknown one is refused here too
+        STRATEGIES.make(strategy)  # raises ValueError if it is unknown
 
     def forward(self, x: Tensor) -> Tensor:
         """max(x, 0)."""

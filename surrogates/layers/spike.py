@@ -18,12 +18,11 @@ Reset = Literal["subtract", "zero"]
 class Spike(Component):
     """The firing rate of leaky integrate-and-fire units over `steps` time steps at a constant input current x.
 
-    From v = 0, at each step v = decay v + x; s = heaviside(v - threshold); then v = v - threshold s
-    (`reset=subtract`) or v = v (1 - s) (`zero`). The output is the mean of s, a multiple of 1 / steps: (batch, width,
-    ...) to the same.
-    Reaching the threshold fires. The reset is not detached: the derivative passes through it, by the strategy, as
-    through the spikes that are counted.
-    Raises ValueError for steps below 1, a decay outside [0, 1], a threshold that is not positive, an unknown reset.
+    From v = 0, at each step v = decay v + x; s = heaviside(v - threshold); then v = v - threshold s (`reset=subtract`)
+    or v = v (1 - s) (`zero`). The output is the mean of s, a multiple of 1 / steps: (batch, width, ...) to the same.
+    Reaching the threshold fires. The reset is not detached: the strategy's derivative passes through it as through the
+    counted spikes.
+    Raises ValueError if steps is below 1, decay outside [0, 1], threshold not positive, or reset unknown.
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class Spike(Component):
 
     @property
     def repeats(self) -> int:
-        """The time steps."""
+        """The number of time steps."""
         return self.steps
 
     def forward(self, x: Tensor) -> Tensor:

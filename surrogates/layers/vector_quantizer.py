@@ -1,4 +1,4 @@
-"""Activations replaced, a few at a time, by codes of a learned codebook."""
+"""Activations replaced in groups by codes of a learned codebook."""
 
 import torch
 from torch import Tensor, nn
@@ -9,21 +9,22 @@ from surrogates.float32 import require_count
 from surrogates.hard_layer import HardLayer
 from surrogates.ops.vector_quantize import VectorQuantize, nearest
 
-PER_CODE = 64  # vectors of the first batch that k-means sees, for each code
+PER_CODE = 64  # vectors of the first batch for each code, given to k-means
 ROUNDS = 10  # of k-means
-LARGEST = 2**26  # numbers of a codebook
+LARGEST = 2**26  # numbers in a codebook
 
 
 class VectorQuantizer(Component):
-    """Groups of `size` neighbouring activations, each replaced by the nearest of `entries` codes of that size.
+    """Replaces each group of `size` neighbouring activations by the nearest of `entries` codes of that size.
 
-    (batch, width, ...) to the same; on signals and images the groups are of channels, at each place. One codebook a
-    layer, `codes` (entries, size). It learns from the task's loss, by the op's own derivative: a code receives the sum
-    of the gradients of the groups that chose it, under `smooth` of all groups by their shares; nothing pulls codes and
-    activations together (there is no codebook or commitment loss).
-    Codes start as normal numbers from a fixed stream; `calibrate` puts them at the means that k-means finds among the
-    groups of a first batch. Raises ValueError for entries or a size below 1, and from `check_width` for a width that
-    `size` does not divide.
+    (batch, width, ...) to the same; on signals and images the groups are of channels, at each place.
+    One codebook a layer, `codes` (entries, size). It learns from the task's loss, by the op's own derivative: a code
+    receives the sum of the gradients of the groups that chose it; under `smooth`, of all groups by their shares. There
+    is no codebook or commitment loss.
+    Codes start as normal numbers from a fixed stream. `calibrate` sets them to the means that k-means finds in the
+    groups of a first batch.
+    Raises ValueError if entries or size is below 1.
+    Raises ValueError in `check_width` if size does not divide the width.
     """
 
     def __init__(self, strategy: Strategy | str, entries: int = 64, size: int = 4) -> None:
@@ -36,12 +37,12 @@ class VectorQuantizer(Component):
         self.quantize = HardLayer(VectorQuantize(), strategy)
 
     def check_width(self, width: int) -> None:
-        """Whole groups."""
+        """Raises ValueError if size does not divide the width."""
         if width % self.size:
             raise ValueError(f"size must divide the layer's {width} activations, got {self.size}")
 
     def forward(self, x: Tensor) -> Tensor:
-        """The codes in place of the groups."""
+        """The codes, in place of the groups."""
         output: Tensor = self.quantize(self._groups(x), self.codes.to(x.dtype))
         return output.movedim(-1, 2).flatten(1, 2)
 
@@ -50,7 +51,7 @@ class VectorQuantizer(Component):
         return torch.unflatten(x, 1, (-1, self.size)).movedim(2, -1)
 
     def calibrate(self, *x: Tensor) -> None:
-        """Sets the codes from a batch of pre-activations; vectors that are not finite are left out."""
+        """Sets the codes from a batch of pre-activations; vectors that are not finite are ignored."""
         vectors = self._groups(x[0]).reshape(-1, self.size).to(self.codes.dtype)
         vectors = vectors[vectors.isfinite().all(-1)]
         if len(vectors):
@@ -69,5 +70,5 @@ def k_means(points: Tensor, count: int) -> Tensor:
 
 
 def _pick_evenly(points: Tensor, count: int) -> Tensor:
-    """`count` of the points, evenly spaced in their order; some repeatedly if there are not as many."""
+    """`count` points, evenly spaced in their order; if there are fewer points, some are repeated."""
     return points[torch.arange(count, device=points.device) * len(points) // count]

@@ -1,1 +1,1 @@
-"""What a user types and sees: members by name, the words that a field takes, tables for a notebook."""
+"""Names and words that a user types or reads: members by name, the words of a field, tables for notebooks."""

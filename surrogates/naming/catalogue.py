@@ -1,4 +1,4 @@
-"""The members of a package, one a file: by the file's name, and by the class's."""
+"""The members of a package, one a file, by the name of the file or of the class."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Member = TypeVar("Member")
 
 @dataclass(frozen=True)
 class Catalogue(Generic[Member]):
-    """The classes of `package` that are derived from `base` and for which `is_member` holds; at most one a file.
+    """The classes of `package` that derive from `base` and for which `is_member` is true; at most one a file.
 
-    `word` is what a member is called in messages.
+    `word` is the word for a member in messages.
     """
 
     word: str
@@ -29,19 +29,20 @@ class Catalogue(Generic[Member]):
 
     @cached_property
     def stems(self) -> list[str]:
-        """The names of the package's files."""
+        """The names of the package's files, without suffix."""
         return [module.name for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__)]
 
     @cached_property
     def classes(self) -> dict[str, type[Member]]:
-        """All members by the name of their file; imports every file."""
+        """All members by the name of their file. Imports every file."""
         found = {stem: self._class_of(stem) for stem in self.stems}
         return {stem: cls for stem, cls in found.items() if cls is not None}
 
     def make(self, value: Member | str) -> Member:
-        """The member itself, or one with default values by the name of its file.
+        """The member itself, or for the name of a file its member with default values.
 
-        Raises ValueError for an unknown name, TypeError for anything else.
+        Raises ValueError if the name is unknown.
+        Raises TypeError if the value is neither a member nor a name.
         """
         if isinstance(value, self.base):
             return value
@@ -54,7 +55,10 @@ class Catalogue(Generic[Member]):
         raise TypeError(f"expected an object of class {self.base.__name__}, or a name; got {value!r}{hint}")
 
     def find(self, stem: str) -> type[Member]:
-        """The class in the file of this name. Raises ValueError if there is none."""
+        """The class in the file of this name.
+
+        Raises ValueError if there is none.
+        """
         cls = self._class_of(stem) if stem in self.stems else None
         if cls is None:
             known = list(self.classes)
@@ -63,9 +67,11 @@ class Catalogue(Generic[Member]):
         return cls
 
     def attribute(self, name: str) -> Any:
-        """A class by its name, for the package's `__getattr__`; `__all__` is the names of all classes.
+        """The class of a name, for the package's `__getattr__`; `__all__` is the names of all classes.
 
-        Looks first into the file whose name is the class's in small letters, so that the others are not imported.
+        Imports the file whose name is the class's in small letters first, and the others only if it does not have the
+        class.
+        Raises AttributeError if there is no such class.
         """
         if name == "__all__":
             return self.names()

@@ -1,4 +1,4 @@
-"""What ops, strategies and schedules have in common: plain numbers and words, checked and shown in one way."""
+"""The base of ops, strategies and schedules: numbers and words as fields, checked and printed in one way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surrogates.naming.words import require_word
 
 
 class Words(typing.NamedTuple):
-    """What a field takes of strings: these words, any word (None), or none (empty); and whether it takes None."""
+    """The strings that a field accepts: these words, any (None) or none (empty); and whether it accepts None."""
 
     known: tuple[str, ...] | None
     optional: bool
@@ -20,21 +20,21 @@ class Words(typing.NamedTuple):
 
 @dataclass(frozen=True)
 class Member:
-    """A frozen dataclass whose fields are checked when it is made, and whose repr shows the changed ones only.
+    """A frozen dataclass that checks its fields when it is made; its repr shows only the changed ones.
 
-    Raises ValueError for a string outside a field's `Literal`, or a float that float32 cannot hold, TypeError for a
-    string where a field takes a number, or for anything else where a field takes words. A subclass with checks of its
-    own calls these first.
+    A subclass with checks of its own calls these first.
+    Raises ValueError if a string is outside a field's `Literal`, or float32 cannot hold a float.
+    Raises TypeError if a field for numbers gets a string, or a field for words anything else.
     """
 
     words: ClassVar[dict[str, Words]] = {}
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        hints = typing.get_type_hints(cls)  # here and not in every object, which compiled code makes too
+        hints = typing.get_type_hints(cls)  # not in __post_init__, which compiled code runs too
         cls.words = {name: _words(hint) for name, hint in hints.items() if typing.get_origin(hint) is not ClassVar}
         if "__repr__" not in vars(cls):
-            cls.__repr__ = Member.__repr__  # type: ignore[method-assign]  # dataclass would write one of all fields
+            cls.__repr__ = Member.__repr__  # type: ignore[method-assign]  # the dataclass's own would show all fields
 
     def __post_init__(self) -> None:
         for name, (known, optional) in self.words.items():

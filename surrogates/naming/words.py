@@ -1,4 +1,4 @@
-"""Checks words against the words that are known: one place for every string that a user gives."""
+"""Checks the strings that a user gives against the known words."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Any
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question with the nearest of the known words, or an empty string."""
+    """A question with the known word nearest to `word`; empty if none is near."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def require_word(name: str, value: Any, known: Iterable[str]) -> None:
-    """Raises ValueError for a word that is not known, TypeError for anything but a word."""
+    """Checks that a value is one of the known words.
+
+    Raises ValueError if a word is unknown.
+    Raises TypeError if the value is not a string.
+    """
     known = tuple(known)
     if isinstance(value, str) and value in known:
         return

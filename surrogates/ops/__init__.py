@@ -1,10 +1,10 @@
-"""Hard operations, one a file; `surrogates.ops.Round` finds its own."""
+"""Hard operations, one a file; `surrogates.ops.Round` imports the file of `Round`."""
 
 from typing import TYPE_CHECKING
 
 from surrogates.core import OPS
 
-if TYPE_CHECKING:  # for type checkers and editors, which run nothing; a test compares with the files
+if TYPE_CHECKING:  # type checkers and editors need the names; a test compares them with the files
     from surrogates.ops.abs import Abs as Abs
     from surrogates.ops.argmax import ArgMax as ArgMax
     from surrogates.ops.argmin import ArgMin as ArgMin

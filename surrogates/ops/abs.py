@@ -15,8 +15,9 @@ class Abs(Op):
     """abs(x) = |x|.
 
     Shape (...), elementwise. Kink at 0: `minimum_norm` 0, `left` -1, `right` 1.
-    proxy: the logistic smooth reading. smooth: E|x + T e| = T (R(x / T) + R(-x / T)), R the kernel's ramp.
-    rewrite: relu(x) + relu(-x), exact, 0 at the kink.
+    proxy: the smooth reading under the logistic kernel.
+    smooth: E|x + T e| = T (R(x / T) + R(-x / T)), R the kernel's ramp.
+    rewrite: relu(x) + relu(-x), exact, derivative 0 at the kink.
     """
 
     needs_mean: ClassVar[bool] = True

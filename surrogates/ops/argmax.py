@@ -17,14 +17,14 @@ from surrogates.ops.max import below_maximum, sparsemax
 class ArgMax(Op):
     """argmax(x) = the one-hot vector of the first maximal entry along `dim`.
 
-    Shape (..., n, ...) to the same; exactly one 1 a row, constant rows included. torch's own argmax has no graph at
-    all; here the derivative is 0 by definition at the jumps and almost everywhere else.
+    Shape (..., n, ...) to the same. Every row has exactly one 1, a constant row too. A row with a NaN is NaN.
+    The derivative is 0 by definition at the jumps, and 0 everywhere else. torch's own argmax has no graph.
     proxy and smooth: softmax(x / T), the exact expectation under centred Gumbel noise of scale T. A row whose maximum
-    is infinite takes the hard value, with derivative 0. A row with a NaN is NaN.
-    Form `sparsemax`: the nearest point to x / T of the simplex (Martins & Astudillo 2016, arXiv 1602.02068), exactly 0,
-    with derivative 0, for entries T or more below the maximum.
-    rewrite: argmax(x) * softmax(x): the choice is kept and weighted by its own probability, as in mixtures of experts
-    (Shazeer et al. 2017, arXiv 1701.06538); changes the objective.
+    is infinite has the hard value and derivative 0.
+    Form `sparsemax`: the point of the simplex nearest to x / T (Martins & Astudillo 2016, arXiv 1602.02068). Entries T
+    or more below the maximum are exactly 0, with derivative 0.
+    rewrite: argmax(x) * softmax(x), the choice weighted by its own probability, as in mixtures of experts (Shazeer et
+    al. 2017, arXiv 1701.06538); changes the objective.
     """
 
     dim: int = -1
@@ -50,7 +50,7 @@ class ArgMax(Op):
         return self._weigh(x, lambda shifted: sparsemax(shifted / T, self.dim))
 
     def _weigh(self, x: Tensor, weights: Callable[[Tensor], Tensor]) -> Tensor:
-        """The weights of x minus its row's maximum, or the hard ones where that is infinite."""
+        """The weights of x minus its row's maximum; the hard weights if that maximum is infinite."""
         top = x.detach().amax(self.dim, keepdim=True)
         if known_finite(top):
             return weights(x - top)

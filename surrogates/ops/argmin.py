@@ -13,13 +13,13 @@ from surrogates.ops.argmax import ArgMax
 class ArgMin(Op):
     """argmin(x) = argmax(-x): the one-hot vector of the first minimal entry along `dim`.
 
-    Shape (..., n, ...) to the same; exactly one 1 a row, constant rows included. The derivative is 0 by definition at
-    the jumps and almost everywhere else. Entries of +inf (masks) are legal.
-    proxy and smooth: softmax(-x / T), the exact expectation under centred Gumbel noise of scale T, subtracted. A row
-    whose minimum is infinite takes the hard value, with derivative 0. A row with a NaN is NaN.
+    Shape (..., n, ...) to the same. Every row has exactly one 1, a constant row too. A row with a NaN is NaN. Entries
+    may be +inf (masks).
+    The derivative is 0 by definition at the jumps, and 0 everywhere else.
+    proxy and smooth: softmax(-x / T), the exact expectation if centred Gumbel noise of scale T is subtracted. A row
+    whose minimum is infinite has the hard value and derivative 0.
     Form `sparsemax`: sparsemax(-x / T), as for argmax.
-    rewrite: argmin(x) * softmax(-x): the choice is kept and weighted by its own probability, as for argmax; changes the
-    objective.
+    rewrite: argmin(x) * softmax(-x), the choice weighted by its own probability, as for argmax; changes the objective.
     """
 
     dim: int = -1

@@ -15,13 +15,14 @@ class Ceil(Floor):
     """ceil(x) = -floor(-x): step * ceil(x / step), then held in [low, high].
 
     Shape (...), elementwise; step, low and high in units of x, as for floor. The value is the smallest multiple, as the
-    dtype holds it, that is not below x. Jumps at the multiples of step inside the bounds, where the derivative is 0 by
-    definition.
-    proxy: x. smooth: E[ceil(x + T e)], floor's mirrored since e is symmetric; with bounds it exists for every kernel,
-    else the kernel needs a mean.
-    rewrite: clamp(x + step/2, low, high): the op is gone and the mean error with it, relaxed; form `dither`:
-    clamp(x + step U(0, 1), low, high), the same mean a step away from the bounds.
-    Raises ValueError for a step that is not positive, bounds that are not ordered multiples of it, or one bound alone.
+    dtype holds it, that is not below x.
+    Jumps at the multiples of step inside the bounds, where the derivative is 0 by definition.
+    proxy: floor's.
+    smooth: E[ceil(x + T e)], floor's mirrored, as e is symmetric. With bounds every kernel has it; without, the kernel
+    needs a mean.
+    rewrite: clamp(x + step/2, low, high), relaxed, without the op's mean error.
+    Form `dither`: clamp(x + step U(0, 1), low, high), with the same mean a step away from the bounds.
+    Raises ValueError if step is not positive, the bounds are not ordered multiples of it, or only one is finite.
     """
 
     def hard(self, x: Tensor) -> Tensor:
@@ -39,7 +40,7 @@ class Ceil(Floor):
 
     @rewriting("relaxed", noisy=True)
     def rewrite_dither(self, x: Tensor, noise: Tensor) -> Tensor:
-        """clamp(x + step U(0, 1), low, high): the mean of the clamp form, with the op's own spread."""
+        """clamp(x + step U(0, 1), low, high): the clamp form's mean, with the op's own spread."""
         return self._hold(x + self.step * noise)
 
     def _mirror(self) -> Floor:

@@ -18,11 +18,13 @@ FAR = -1e30  # as good as infinity, and finite over T
 class Clamp(Op):
     """clamp(x) = low if x < low, high if x > high, else x.
 
-    Shape (...), elementwise. Kinks at both bounds: `minimum_norm` 0, `left` 0 at low and 1 at high, `right` 1 at low
-    and 0 at high, on every torch (torch itself changed the derivative at the bounds from 1 to 0 between 2.13 and 2.14).
-    proxy: x (the derivative passes outside too). smooth: E[clamp(x + T e)], every kernel.
-    rewrite: low + relu(high - low - relu(high - x)), exact (one relu after the other: their difference, as in PACT's
-    formula, cancels for large x), 0 at both bounds.
+    Shape (...), elementwise.
+    Kinks at both bounds, the same on every torch (its own derivative there changed from 1 to 0 between 2.13 and 2.14):
+    `minimum_norm` 0; `left` 0 at low and 1 at high; `right` 1 at low and 0 at high.
+    proxy: x, also outside the bounds.
+    smooth: E[clamp(x + T e)], every kernel.
+    rewrite: low + relu(high - low - relu(high - x)), exact, derivative 0 at both bounds. One relu follows the other,
+    because their difference, as in PACT's formula, cancels for large x.
     Raises ValueError unless low < high are finite and apart in float32.
     """
 
@@ -61,7 +63,7 @@ class Clamp(Op):
         return kernel.cdf((inward + half) / T) - kernel.cdf((inward - half) / T)
 
     def _inward(self, x: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Minus the distance from the middle, where neither ramps nor cdfs cancel; the side; half the width."""
+        """Minus the distance from the middle, so that neither ramps nor cdfs cancel; the side; half the width."""
         middle = 0.5 * (self.low + self.high)
         side = 1 - 2 * (x < middle).to(x.dtype)
         return torch.clamp((middle - x) * side, min=FAR), side, 0.5 * (self.high - self.low)

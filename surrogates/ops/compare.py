@@ -20,16 +20,17 @@ RELATIONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operat
 class Compare(Op):
     """compare(a, b) = 1 if a > b, else 0 (`relation`: one of >, >=, <, <=, ==).
 
-    Two tensors of one shape (...), or of shapes that broadcast, elementwise. Jump where a = b, where the derivative is
-    0 by definition; a comparison has no graph at all. NaN in either gives NaN, where torch has False. An infinity is
-    equal to itself.
-    proxy: half of a - b (of b - a for < and <=) where |a - b| <= 1, else constant; for == the tent relu(1 - |a - b|), 0
-    at its three kinks. smooth: F((a - b) / T) = E[a + T e > b], or F((b - a) / T), every kernel.
-    Under a continuous law of noise == has the expectation 0. Its smooth reading is the kernel's density at
-    (a - b) / T by that at 0, the limit of P(|a + T e - b| <= d) / P(|T e| <= d) as d -> 0: a relaxation, 1 where a = b,
-    that tends to the hard value with T; for the logistic kernel 1 / cosh((a - b) / (2 T))^2, for the normal one
-    exp(-(a - b)^2 / (2 T^2)); the uniform kernel's is a box, with derivative 0.
-    Raises ValueError for an unknown relation.
+    Two tensors of one shape (...), or of shapes that broadcast, elementwise. NaN in either gives NaN, where torch has
+    False. An infinity equals itself.
+    Jump where a = b, where the derivative is 0 by definition. torch's own comparison has no graph.
+    proxy: half of a - b (of b - a for < and <=) where |a - b| <= 1, else constant. For ==: the tent relu(1 - |a - b|),
+    derivative 0 at its three kinks.
+    smooth: F((a - b) / T) = E[a + T e > b], or F((b - a) / T), every kernel.
+    For == the expectation is 0, as the noise is continuous. The reading is a relaxation instead: the kernel's density
+    at (a - b) / T divided by that at 0, the limit of P(|a + T e - b| <= d) / P(|T e| <= d) as d -> 0. It is 1 where a =
+    b, and tends to the hard value as T -> 0. Logistic kernel: 1 / cosh((a - b) / (2 T))^2; normal: exp(-(a - b)^2 / (2
+    T^2)); uniform: a box, with derivative 0.
+    Raises ValueError if the relation is unknown.
     """
 
     relation: Literal[">", ">=", "<", "<=", "=="] = ">"
@@ -56,6 +57,6 @@ class Compare(Op):
         return torch.where(a.isinf() | b.isinf(), self.hard(a, b), soft)
 
     def _gap(self, a: Tensor, b: Tensor) -> Tensor:
-        """How far the relation is from changing, 0 if one of them is infinite."""
+        """The signed distance to a change of the relation; 0 if a or b is infinite."""
         gap = a - b if known_finite(a, b) else torch.where(a.isinf() | b.isinf(), 0, a - b)
         return -gap if self.relation in ("<", "<=") else gap

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from surrogates.core import Op, flat, rewriting
+from surrogates.core import Op, flat, passing_between, rewriting
 from surrogates.float32 import require_range
 from surrogates.kernels import Kernel
 from surrogates.staircases.expectation import unbounded_slope, unbounded_stairs
@@ -19,13 +19,14 @@ MOST_STEPS = 2**24  # between bounds, so that float32 holds every multiple
 class Floor(Op):
     """floor(x) = step * floor(x / step), then held in [low, high].
 
-    Shape (...), elementwise; step, low and high in units of x, low and high multiples of step, or both infinite (no
+    Shape (...), elementwise; step, low and high in units of x. low and high are multiples of step, or both infinite (no
     bounds). The value is the largest multiple, as the dtype holds it, that is not above x: floor twice is floor once.
     Jumps at the multiples of step inside the bounds, where the derivative is 0 by definition.
-    proxy: x. smooth: E[floor(x + T e)]; with bounds it exists for every kernel, else the kernel needs a mean.
-    rewrite: clamp(x - step/2, low, high): the op is gone and the mean error with it, relaxed;
-    form `dither`: clamp(x - step U(0, 1), low, high), the same mean a step away from the bounds.
-    Raises ValueError for a step that is not positive, bounds that are not ordered multiples of it, or one bound alone.
+    proxy: x, with bounds of derivative 0 outside [low, high], as for quantize.
+    smooth: E[floor(x + T e)]. With bounds every kernel has it; without, the kernel needs a mean.
+    rewrite: clamp(x - step/2, low, high), relaxed, without the op's mean error.
+    Form `dither`: clamp(x - step U(0, 1), low, high), with the same mean a step away from the bounds.
+    Raises ValueError if step is not positive, the bounds are not ordered multiples of it, or only one is finite.
     """
 
     step: float = 1.0
@@ -39,7 +40,7 @@ class Floor(Op):
         if not self.low < self.high:
             raise ValueError(f"low must be below high, got low={self.low} and high={self.high}")
         if math.isfinite(self.low) != math.isfinite(self.high):
-            raise ValueError(f"give both bounds or none, got low={self.low} and high={self.high}")
+            raise ValueError(f"low and high must be both finite or both infinite, got low={self.low}, high={self.high}")
         for name, bound in (("low", self.low), ("high", self.high)):
             if math.isfinite(bound) and abs(bound / self.step - round(bound / self.step)) > 1e-6:
                 raise ValueError(f"{name} must be a multiple of step={self.step}, got {bound}")
@@ -53,7 +54,7 @@ class Floor(Op):
             raise ValueError(f"step is {fault} the range from low={self.low} to high={self.high}, got step={self.step}")
 
     def _count(self) -> int:
-        """The steps between the bounds."""
+        """The number of steps between the bounds."""
         return round((self.high - self.low) / self.step)
 
     @property
@@ -87,7 +88,7 @@ class Floor(Op):
         return flat(x)
 
     def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
-        return x
+        return passing_between(x, self.low, self.high) if self.bounded else x
 
     def smooth(self, x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
         if self.bounded:
@@ -105,7 +106,7 @@ class Floor(Op):
 
     @rewriting("relaxed", noisy=True)
     def rewrite_dither(self, x: Tensor, noise: Tensor) -> Tensor:
-        """clamp(x - step U(0, 1), low, high): the mean of the clamp form, with the op's own spread."""
+        """clamp(x - step U(0, 1), low, high): the clamp form's mean, with the op's own spread."""
         return self._hold(x - self.step * noise)
 
     def _hold(self, x: Tensor) -> Tensor:

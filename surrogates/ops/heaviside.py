@@ -15,9 +15,9 @@ from surrogates.known import with_nan
 class Heaviside(Op):
     """heaviside(x) = 1 for x > 0, 0 for x < 0, `zero` for x = 0 (1 by default: reaching the threshold fires).
 
-    Shape (...), elementwise. Jump at 0, where the derivative is 0 by definition. NaN stays NaN.
-    proxy: x / 2 where |x| <= 1, else constant, half of the sign's, so that its derivative has the step's own area 1.
-    smooth: F(x / T); its derivative is the kernel's density, the surrogate derivative of spiking nets.
+    Shape (...), elementwise. NaN stays NaN. Jump at 0, where the derivative is 0 by definition.
+    proxy: x / 2 where |x| <= 1, else constant. It is half of the sign's, so that its derivative has the step's area 1.
+    smooth: F(x / T). Its derivative is the kernel's density, the surrogate derivative of spiking nets.
     """
 
     zero: float = 1.0
@@ -28,7 +28,7 @@ class Heaviside(Op):
             raise ValueError(f"zero must be finite, got {self.zero}")
 
     def hard(self, x: Tensor) -> Tensor:
-        step = torch.sign(x.detach())  # half the cost of a comparison that is converted
+        step = torch.sign(x.detach())  # half the cost of a comparison and its conversion
         step = step.add_(1).clamp_(max=1) if self.zero == 1.0 else step.clamp_(min=0)
         if self.zero not in (0.0, 1.0):
             step = torch.where(x == 0, self.zero, step)

@@ -16,16 +16,17 @@ from surrogates.kernels import KERNELS, Kernel
 class Histogram(Op):
     """histogram(x) = number of entries along `dim` in each of `bins` equal bins between `low` and `high`.
 
-    Shape (..., n, ...) to (..., bins, ...). A bin holds its lower edge, the last one both; entries beyond the range,
-    +-inf too, are in the first or the last bin, so that the counts always sum to n (torch.histc leaves them out). The
-    derivative is 0 by definition at the edges and almost everywhere else; counts have no graph at all. A row with a NaN
-    is NaN. Half precision rounds counts above 256 (bfloat16) or 2048 (float16).
+    Shape (..., n, ...) to (..., bins, ...). A bin holds its lower edge, the last bin both edges. Entries beyond the
+    range, +-inf too, count in the first or the last bin, so the counts sum to n (torch.histc drops them). A row with a
+    NaN is NaN. Half precision rounds counts above 256 (bfloat16) or 2048 (float16).
+    The derivative is 0 by definition at the edges, and 0 everywhere else. torch's own counts have no graph.
     smooth: sum_i F((x_i - e_b) / T) - F((x_i - e_{b+1}) / T), e the edges, the outer two at -+inf, T in units of a
-    bin's width: the exact expectation of histogram(x + T e) for every kernel; sums to n. Memory O(n bins). proxy: the
-    smooth reading under the uniform kernel.
-    rewrite: an entry is shared by the two bins whose centres it lies between, linearly (the uniform kernel at half a
-    bin); relaxed, sums to n.
-    Raises ValueError unless bins is a whole number from 1 and low < high are finite with edges that float32 can hold.
+    bin's width. It is the exact expectation of histogram(x + T e), for every kernel, and sums to n. Memory O(n bins).
+    proxy: the smooth reading under the uniform kernel.
+    rewrite: each entry is shared linearly by the two bins whose centres enclose it (the uniform kernel at half a bin);
+    relaxed, sums to n.
+    Raises ValueError unless bins is a whole number of at least 1 and low < high are finite with edges that float32 can
+    hold.
     """
 
     bins: int = 10
@@ -67,7 +68,7 @@ class Histogram(Op):
         distance = (rows.unsqueeze(-2) - self._edges(x).unsqueeze(-1)) / (T * self.temperature_unit)
         one = torch.ones_like(rows).unsqueeze(-2)
         above = torch.cat([one, kernel.cdf(distance), torch.zeros_like(one)], -2)
-        shares = above[..., :-1, :] - above[..., 1:, :]  # before the sum: never negative, as F rises
+        shares = above[..., :-1, :] - above[..., 1:, :]  # before the sum, so that no share is negative
         return self._place(shares.sum(-1), rows)
 
     @rewriting("relaxed")

@@ -19,18 +19,19 @@ from surrogates.staircases.steps import Steps
 class Lookup(Op):
     """lookup(x, table) = table[i], i = floor((x - low) / step), held between the first and the last entry.
 
-    x (...) and a table (n,) give (...); with `dims` = d > 1, x (..., d) and a table (n_1, ..., n_d) give (...), one
-    index a coordinate. Entry i stands for [low + i step, low + (i + 1) step), the first and the last for all beyond.
-    Jumps at those bounds, where the derivative by x is 0 by definition, as it is elsewhere. The table has the
-    derivative of the entry that is taken, under every strategy with a hard value. NaN in x gives NaN there, NaN in the
-    table everywhere.
-    proxy: the sum of x's coordinates (identity straight-through), and the entry that is taken.
-    smooth: E[lookup(x + T e, table)], e independent for each coordinate, every kernel: each entry by its probability.
-    rewrite: linear interpolation, in d dimensions multilinear, between the entries at the middles of their cells,
-    constant beyond the outer middles, relaxed; the smooth reading under the uniform kernel at T = step / 2. At a middle
-    the slope is that to its right, at the last one that to its left.
-    Raises ValueError for dims below 1, a step that is not positive, or inputs that do not fit `dims`, IndexError for an
-    empty table.
+    x (...) and a table (n,) give (...). With `dims` = d > 1, x (..., d) and a table (n_1, ..., n_d) give (...), one
+    index a coordinate. Entry i covers [low + i step, low + (i + 1) step); the first and the last entry cover everything
+    beyond. NaN in x gives NaN there, NaN in the table everywhere.
+    Jumps at those bounds. The derivative by x is 0 there by definition, and 0 everywhere else. Under every strategy
+    with a hard value, the derivative by the table goes to the entry that was looked up.
+    proxy: the sum of x's coordinates (identity straight-through), plus the looked-up entry.
+    smooth: E[lookup(x + T e, table)], e independent for each coordinate, every kernel: the entries weighted by their
+    probabilities.
+    rewrite: linear (in d dimensions multilinear) interpolation between the entries at their cells' middles, constant
+    beyond the outer middles; relaxed. It is the smooth reading under the uniform kernel at T = step / 2. At a middle
+    the slope is the one to its right, at the last middle the one to its left.
+    Raises ValueError if dims is below 1, step is not positive, or the inputs do not fit `dims`.
+    Raises IndexError if the table is empty.
     """
 
     step: float = 1.0
@@ -94,7 +95,7 @@ class Lookup(Op):
                 f"got {tuple(x.shape)} and {tuple(table.shape)}"
             )
         if not table.numel():
-            raise IndexError(f"a table without an entry has none to take, its shape is {tuple(table.shape)}")
+            raise IndexError(f"the table must have at least one entry, its shape is {tuple(table.shape)}")
         wide = x.detach().to(torch.promote_types(x.dtype, torch.float32))
         places = self._coordinates(self._place(wide)).unbind(-1)
         return _entries_at(table, [_whole(place, n - 1) for place, n in zip(places, table.shape, strict=True)])

@@ -18,15 +18,15 @@ from surrogates.ops.maximum import Maximum
 class Max(Op):
     """max(x) = the largest entry along `dim`.
 
-    Shape (..., n, ...) to (..., ...), `dim` removed. Ties: `minimum_norm` shares the derivative evenly, `first` gives
-    it to the first maximal entry. Entries of -inf (masks) are legal.
-    proxy and smooth: T logsumexp(x / T), which lies between max and max + T log n; its derivative softmax(x / T) is the
-    exact one of E[max(x + T g)] for centred Gumbel g (up to the constant that the centring removes).
-    Form `boltzmann`: sum_i softmax(x / T)_i x_i, between the mean and max; form `sparsemax`: the same with sparsemax's
+    Shape (..., n, ...) to (..., ...), `dim` removed. Entries may be -inf (masks).
+    Ties: `minimum_norm` shares the derivative evenly; `first` gives it to the first maximal entry.
+    proxy and smooth: T logsumexp(x / T), between max and max + T log n. Its derivative softmax(x / T) is exactly that
+    of E[max(x + T g)] for centred Gumbel g; the values differ by the constant that the centring removes.
+    Form `boltzmann`: sum_i softmax(x / T)_i x_i, between the mean and max. Form `sparsemax`: the same with sparsemax's
     weights (Martins & Astudillo 2016, arXiv 1602.02068), which are 0 for entries T or more below max. Neither is
-    monotone: both fall where an entry with a small weight rises.
-    A row whose maximum is infinite (one +inf, or all -inf) takes the hard value, with derivative 0.
-    rewrite: fold with a + relu(b - a), exact; form `abs`: fold with (a + b + |a - b|) / 2, exact.
+    monotone: both fall where an entry of small weight rises.
+    A row whose maximum is infinite (a +inf, or all -inf) has the hard value and derivative 0.
+    rewrite: fold with a + relu(b - a), exact. Form `abs`: fold with (a + b + |a - b|) / 2, exact.
     """
 
     dim: int = -1
@@ -80,21 +80,24 @@ class Max(Op):
 
 
 def below_maximum(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
-    """x minus its row's maximum, that maximum, and where it is finite; rows with an infinite one are a constant 0."""
+    """x minus its row's maximum, that maximum, and whether it is finite; 0 for rows whose maximum is infinite."""
     top = torch.amax(x.detach(), dim, keepdim=True)
     finite = ~top.isinf()
     return torch.where(finite, x - torch.where(finite, top, 0), 0), top, finite
 
 
 def sparsemax(z: Tensor, dim: int) -> Tensor:
-    """The nearest point to z of the probability simplex, relu(z - t) with the sum 1, for rows with the maximum 0."""
+    """relu(z - t), t such that the sum is 1: the point of the simplex nearest to z, for rows with maximum 0."""
     above = torch.relu(z - _threshold(z.detach(), dim))
     inside = above.detach().sign()
     return (above - (above.sum(dim, keepdim=True) - 1) / inside.sum(dim, keepdim=True)) * inside
 
 
 def _threshold(z: Tensor, dim: int) -> Tensor:
-    """t, to rounding: by Newton's steps from below, which end where no support shrinks, or from the sorted row."""
+    """t, to rounding: by Newton's steps from below, or, where the numbers can't be read, from the sorted row.
+
+    The steps end when the number of entries above t no longer falls.
+    """
     if not at_hand(z):
         level = z.sort(dim=dim, descending=True).values.movedim(dim, -1)
         size = torch.arange(1, level.shape[-1] + 1, dtype=z.dtype, device=z.device)

@@ -14,12 +14,13 @@ from surrogates.kernels import KERNELS, Kernel
 class Maximum(Op):
     """maximum(a, b) = a if a > b, else b.
 
-    Two tensors of one shape (...), elementwise. Kink where a = b: `minimum_norm` shares the derivative (1/2, 1/2),
-    `first` gives it to a. NaN in either gives NaN.
-    proxy and the default smooth: T logsumexp((a, b) / T). smooth: E[max(a + T e, b)] = b + T R((a - b) / T) =
-    max(a, b) + T R(-|a - b| / T), R the kernel's ramp; the logistic kernel gives the logsumexp.
-    rewrite: a + relu(b - a), exact up to the rounding of the larger magnitude, the tie goes to a; form `abs`:
-    (a + b + |a - b|) / 2, likewise, the tie is shared.
+    Two tensors of one shape (...), elementwise. NaN in either gives NaN.
+    Kink where a = b: `minimum_norm` shares the derivative (1/2, 1/2); `first` gives it to a.
+    proxy and the default smooth: T logsumexp((a, b) / T).
+    smooth: E[max(a + T e, b)] = b + T R((a - b) / T) = max(a, b) + T R(-|a - b| / T), R the kernel's ramp. The logistic
+    kernel gives the logsumexp.
+    rewrite: a + relu(b - a), exact up to the rounding of the larger magnitude; a tie goes to a.
+    Form `abs`: (a + b + |a - b|) / 2, exact likewise; a tie is shared.
     """
 
     needs_mean: ClassVar[bool] = True
@@ -58,10 +59,10 @@ class Maximum(Op):
 
 
 def minus_distance(a: Tensor, b: Tensor, first: Tensor, value: Tensor) -> Tensor:
-    """-|a - b|, where `first` says that a - b >= 0; 0 where the op's value is infinite, and a - b may be NaN."""
+    """-|a - b|, `first` being a - b >= 0; 0 where the op's value is infinite, as a - b may be NaN there."""
     return torch.where(value.isinf(), 0, (a - b) * (1 - 2 * first.to(a.dtype)))
 
 
 def _where_finite(rewritten: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """The rewritten value, except where it would compute inf - inf."""
+    """The rewritten value; the hard one where the rewrite would compute inf - inf."""
     return torch.where(a.isinf() | b.isinf(), torch.maximum(a, b), rewritten)

@@ -13,14 +13,14 @@ from surrogates.ops.max import Max
 class Min(Op):
     """min(x) = -max(-x): the smallest entry along `dim`.
 
-    Shape (..., n, ...) to (..., ...), `dim` removed. Ties: `minimum_norm` shares the derivative evenly, `first` gives
-    it to the first minimal entry. Entries of +inf (masks) are legal.
-    proxy and smooth: -T logsumexp(-x / T), which lies between min - T log n and min; its derivative softmax(-x / T) is
-    the exact one of E[min(x - T g)] for centred Gumbel g (up to the constant that the centring removes).
+    Shape (..., n, ...) to (..., ...), `dim` removed. Entries may be +inf (masks).
+    Ties: `minimum_norm` shares the derivative evenly; `first` gives it to the first minimal entry.
+    proxy and smooth: -T logsumexp(-x / T), between min - T log n and min. Its derivative softmax(-x / T) is exactly
+    that of E[min(x - T g)] for centred Gumbel g; the values differ by the constant that the centring removes.
     Forms `boltzmann` and `sparsemax`: the means of x weighted by softmax(-x / T) and sparsemax(-x / T), not monotone,
     as for max.
-    A row whose minimum is infinite (one -inf, or all +inf) takes the hard value, with derivative 0.
-    rewrite: fold with a - relu(a - b), exact; form `abs`: fold with (a + b - |a - b|) / 2, exact.
+    A row whose minimum is infinite (a -inf, or all +inf) has the hard value and derivative 0.
+    rewrite: fold with a - relu(a - b), exact. Form `abs`: fold with (a + b - |a - b|) / 2, exact.
     """
 
     dim: int = -1

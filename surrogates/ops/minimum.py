@@ -15,12 +15,13 @@ from surrogates.ops.maximum import Maximum, minus_distance
 class Minimum(Op):
     """minimum(a, b) = -maximum(-a, -b): a if a < b, else b.
 
-    Two tensors of one shape (...), elementwise. Kink where a = b: `minimum_norm` shares the derivative (1/2, 1/2),
-    `first` gives it to a. NaN in either gives NaN.
-    proxy and the default smooth: -T logsumexp((-a, -b) / T). smooth: E[min(a + T e, b)] =
-    min(a, b) - T R(-|a - b| / T), R the kernel's ramp, as e is symmetric; the logistic kernel gives the logsumexp.
-    rewrite: a - relu(a - b), exact up to the rounding of the larger magnitude, the tie goes to a; form `abs`:
-    (a + b - |a - b|) / 2, likewise, the tie is shared.
+    Two tensors of one shape (...), elementwise. NaN in either gives NaN.
+    Kink where a = b: `minimum_norm` shares the derivative (1/2, 1/2); `first` gives it to a.
+    proxy and the default smooth: -T logsumexp((-a, -b) / T).
+    smooth: E[min(a + T e, b)] = min(a, b) - T R(-|a - b| / T), R the kernel's ramp, as e is symmetric. The logistic
+    kernel gives the logsumexp.
+    rewrite: a - relu(a - b), exact up to the rounding of the larger magnitude; a tie goes to a.
+    Form `abs`: (a + b - |a - b|) / 2, exact likewise; a tie is shared.
     """
 
     needs_mean: ClassVar[bool] = True

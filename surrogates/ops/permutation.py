@@ -22,18 +22,21 @@ from surrogates.sorting.values import ordered, to_last
 class Permutation(Op):
     """permutation(x) = the matrix P, P[i, j] = 1 where entry j has rank i, else 0; P x is x in ascending order.
 
-    Shape (..., n, ...) to (..., n, n, ...): `dim` becomes two, ranks and entries. Exactly one 1 a rank and an entry;
-    tied entries stay in their order. The derivative is 0 by definition at the jumps and almost everywhere else; an
-    argsort has no graph at all. Infinite entries (masks) are legal: their ranks take the hard weights, with derivative
-    0, and they have none at the other ranks. A row with a NaN is NaN.
-    proxy and smooth: SoftSort, softmax over j of -|x_(i) - x_j| / T (Prillo & Eisenschlos 2020, arXiv 2006.16038);
-    kinks at ties, where |.| has the derivative 0. Form `neural_sort`: softmax over j of
-    ((2 i - 1 - n) x_j - sum_k |x_j - x_k|) / T (Grover et al. 2019, arXiv 1903.08850). Each rank's weights sum to 1, an
-    entry's need not. Form `network`: the product of a sorting network's soft swaps with the Cauchy cdf (Petersen et al.
-    2022, arXiv 2203.09630), form `network_logistic`: with the logistic cdf (Petersen et al. 2021, arXiv 2105.04019);
-    doubly stochastic. Relaxations, not expectations. Memory O(n^2); the networks' time is O(n^2 log^2 n).
-    rewrite: permutation(x) * smooth(x) at T = 1: the order is kept, each entry weighted by its own probability, as for
-    argmax; changes the objective.
+    Shape (..., n, ...) to (..., n, n, ...): `dim` becomes two, ranks and entries. Every rank and every entry has
+    exactly one 1; tied entries stay in their order. A row with a NaN is NaN.
+    The derivative is 0 by definition at the jumps, and 0 everywhere else. torch's own argsort has no graph.
+    Entries may be infinite (masks): their ranks have the hard weights, with derivative 0, and their weights at the
+    other ranks are 0.
+    proxy and smooth: SoftSort, softmax over j of -|x_(i) - x_j| / T (Prillo & Eisenschlos 2020, arXiv 2006.16038).
+    Kinks at ties, where |.| has the derivative 0.
+    Form `neural_sort`: softmax over j of ((2 i - 1 - n) x_j - sum_k |x_j - x_k|) / T (Grover et al. 2019, arXiv
+    1903.08850). In both, the weights of a rank sum to 1; those of an entry need not.
+    Form `network`: the product of a sorting network's soft swaps with the Cauchy cdf (Petersen et al. 2022, arXiv
+    2203.09630). Form `network_logistic`: with the logistic cdf (Petersen et al. 2021, arXiv 2105.04019). Both are
+    doubly stochastic.
+    All are relaxations, not expectations. Memory O(n^2); the networks' time is O(n^2 log^2 n).
+    rewrite: permutation(x) * smooth(x) at T = 1, each entry weighted by its own probability, as for argmax; changes the
+    objective.
     """
 
     descending: bool = False
@@ -80,7 +83,7 @@ class Permutation(Op):
         return -rows if self.descending else rows
 
     def _to_dim(self, matrix: Tensor) -> Tensor:
-        """The two last dimensions of a matrix moved to where `dim` was."""
+        """Moves the last two dimensions of a matrix to where `dim` was."""
         if self.dim == -1:
             return matrix
         place = self.dim % (matrix.dim() - 1)

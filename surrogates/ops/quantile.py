@@ -17,14 +17,16 @@ class Quantile(OrderStatistic):
     """quantile(x) = (1 - w) x_(i) + w x_(i+1), i + w = q (n - 1), of the sorted entries x_(0) .. x_(n-1) along `dim`.
 
     Shape (..., n, ...) to (..., ...), `dim` removed; torch.quantile's linear interpolation. q = 0 is the minimum, 1 the
-    maximum. The derivative is exact almost everywhere: 1 - w and w for the two entries. Ties: `minimum_norm` shares
-    each one's evenly among the entries that are equal to it, `first` gives the places to tied entries in order.
-    Infinite entries (masks) are legal; a place between a finite and an infinite entry is infinite, one between the two
-    infinities takes the nearer, the lower in the middle. A row with a NaN is NaN.
+    maximum. A row with a NaN is NaN.
+    The derivative is exact almost everywhere: 1 - w and w for the two entries. Ties: `minimum_norm` shares the
+    derivative of each evenly among the entries equal to it; `first` follows a stable sort.
+    Entries may be infinite (masks). Between a finite and an infinite entry the value is infinite. Between the two
+    infinities it is the nearer, in the middle the lower.
     proxy and smooth: the same of the smooth sort's values (SoftSort; forms `neural_sort` and `network` as for sort, the
-    last one monotone). rewrite: the same of the sorting network's values, exact up to the rounding of the larger
-    magnitude.
-    Raises ValueError for q outside [0, 1], IndexError for an empty row.
+    last monotone).
+    rewrite: the same of the sorting network's values, exact up to the rounding of the larger magnitude.
+    Raises ValueError if q is outside [0, 1].
+    Raises IndexError if a row is empty.
     """
 
     q: float = 0.5
@@ -41,7 +43,7 @@ class Quantile(OrderStatistic):
     def from_sorted(self, x: Tensor, sort: SortedValues) -> Tensor:
         n = x.shape[self.dim]
         if n == 0:
-            raise IndexError("a quantile of a row needs an entry in it, it has none")
+            raise IndexError("a quantile needs rows of at least one entry, got an empty row")
         place = self.q * (n - 1)
         lower = math.floor(place)
         neighbours = sort(to_last(x, self.dim), slice(lower, lower + 2)).unbind(-1)
@@ -49,7 +51,7 @@ class Quantile(OrderStatistic):
 
 
 def between(a: Tensor, b: Tensor, w: float) -> Tensor:
-    """(1 - w) a + w b, from the nearer end; infinite where one of them is and has a part in it."""
+    """(1 - w) a + w b, from the nearer end; infinite if an end with a weight above 0 is."""
     if w == 0:
         return a
     near, far, share = (a, b, w) if w <= 0.5 else (b, a, 1 - w)

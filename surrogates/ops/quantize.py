@@ -16,15 +16,16 @@ from surrogates.staircases.steps import bounded_slope, bounded_stairs
 class Quantize(Op):
     """quantize(x) = low + step * round((clamp(x, low, high) - low) / step), step = (high - low) / (2^bits - 1).
 
-    Shape (...), elementwise; 2^bits values, both ends among them. Jumps half-way between neighbours, where the
-    derivative is 0 by definition; halves round to even multiples of the step.
-    proxy: x inside [low, high], else constant: the mask is taken on the unrounded value, bounds included, or excluded
-    with `bounds="strict"` (as LSQ does, Esser et al. 2020, arXiv 1902.08153).
-    smooth: E[quantize(x + T step e)], T in units of one step, every kernel; memory does not grow with
-    2^bits, and time only up to the steps that the kernel reaches.
+    Shape (...), elementwise; 2^bits values, low and high among them.
+    Jumps half-way between neighbours, where the derivative is 0 by definition. Halves round to even multiples of the
+    step.
+    proxy: x inside [low, high], else constant. The mask is taken on the unrounded value; it includes the bounds, or
+    excludes them with `bounds="strict"` (as LSQ does, Esser et al. 2020, arXiv 1902.08153).
+    smooth: E[quantize(x + T step e)], T in units of one step, every kernel. Memory does not grow with 2^bits; time
+    grows only up to the steps that the kernel reaches.
     rewrite: clamp(x + U(-step/2, step/2), low, high) (additive noise; Balle et al. 2017, arXiv 1611.01704), relaxed.
-    Raises ValueError for bits outside 1 to 16, or a range that is empty, not finite, or whose values float32 cannot
-    tell apart.
+    Raises ValueError if bits is outside 1 to 16, or the range is empty, not finite, or too narrow for float32 to tell
+    its values apart.
     """
 
     bits: int = 4
@@ -40,12 +41,12 @@ class Quantize(Op):
 
     @property
     def steps(self) -> int:
-        """How many steps lie between low and high."""
+        """The number of steps between low and high."""
         return int(2**self.bits - 1)
 
     @property
     def step(self) -> float:
-        """The distance of neighbouring values, in units of x."""
+        """The distance between neighbouring values, in units of x."""
         return (self.high - self.low) / self.steps
 
     @property

@@ -17,21 +17,21 @@ from surrogates.sorting.values import from_last, hard_ranks, to_last, without_in
 class Rank(Op):
     """rank(x) = 1 + number of smaller entries along `dim`, or of larger ones if `descending`.
 
-    Shape (..., n, ...) to the same. Tied entries have the same, the smallest rank, as in sports. The derivative is 0 by
-    definition at the jumps and almost everywhere else; comparisons have no graph at all. Infinite entries (masks) are
-    legal and take their hard rank, with derivative 0. A row with a NaN is NaN. Half precision rounds ranks above 256
-    (bfloat16) or 2048 (float16).
-    proxy and smooth: 1/2 + sum_j sigmoid((x_i - x_j) / T), the exact expectation of rank(x + T g) for centred Gumbel g;
-    for tied entries it tends to the mean of their places. Forms `soft_sort`, `neural_sort`, `network`: the mean of the
-    ranks i weighted by P_ij / sum_k P_kj, P the relaxed permutation of that name; relaxations, not expectations.
-    SoftSort's costs what its sort does.
+    Shape (..., n, ...) to the same. Tied entries all have the smallest of their ranks, as in sports. A row with a NaN
+    is NaN. Half precision rounds ranks above 256 (bfloat16) or 2048 (float16).
+    The derivative is 0 by definition at the jumps, and 0 everywhere else. torch's own comparisons have no graph.
+    Entries may be infinite (masks): they have their hard rank, with derivative 0.
+    proxy and smooth: 1/2 + sum_j sigmoid((x_i - x_j) / T), the exact expectation of rank(x + T g) for centred Gumbel g.
+    For tied entries it tends to the mean of their places.
+    Forms `soft_sort`, `neural_sort`, `network`: the mean of the ranks i weighted by P_ij / sum_k P_kj, P the relaxed
+    permutation of that name. These are relaxations, not expectations. SoftSort's form costs as much as its sort.
     rewrite: the smooth reading at T = 1, the pairwise sum of Qin, Liu & Li 2010 (ApproxNDCG); relaxed.
     """
 
     descending: bool = False
     dim: int = -1
     elementwise: ClassVar[bool] = False
-    keeps_shape: ClassVar[bool] = False  # of its shape, but an output's slope by the input at its place is no 1
+    keeps_shape: ClassVar[bool] = False  # x's shape, but the slope by the input at an output's place is not 1
     tempered_proxy: ClassVar[bool] = True
 
     def hard(self, x: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ class Rank(Op):
 
 
 def pairwise(rows: Tensor, T: Tensor | float) -> Tensor:
-    """The expected rank; the pair of an entry with itself adds 1/2 to the 1/2."""
+    """The expected rank. An entry's pair with itself adds 1/2 to the 1/2."""
     own = without_infinity(rows)
     soft = 0.5 + torch.sigmoid((own.unsqueeze(-1) - rows.unsqueeze(-2)) / T).sum(-1)
     return torch.where(rows.isinf(), hard_ranks(rows), soft)

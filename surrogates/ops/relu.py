@@ -15,8 +15,9 @@ class ReLU(Op):
     """relu(x) = max(x, 0).
 
     Shape (...), elementwise. Kink at 0: `minimum_norm` 0, `left` 0, `right` 1.
-    proxy: the logistic smooth reading. smooth: E[relu(x + T e)] = T R(x / T), R the kernel's ramp; the logistic kernel
-    gives T softplus(x / T). rewrite: (x + |x|) / 2, exact, 1/2 at the kink.
+    proxy: the smooth reading under the logistic kernel.
+    smooth: E[relu(x + T e)] = T R(x / T), R the kernel's ramp. The logistic kernel gives T softplus(x / T).
+    rewrite: (x + |x|) / 2, exact, derivative 1/2 at the kink.
     """
 
     needs_mean: ClassVar[bool] = True

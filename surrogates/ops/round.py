@@ -18,13 +18,13 @@ class Round(Op):
 
     Shape (...), elementwise. Jumps at k + 1/2, where the derivative is 0 by definition.
     proxy: x (identity straight-through; Bengio, Leonard & Courville 2013, arXiv 1308.3432).
-    smooth: E[round(x + T e)]. Two forms of one family, floor(x) + 1/2 + tanh(a r) / (2 tanh(a / 2)) with
-    r = x - floor(x) - 1/2 (once differentiable, no kernel; the integers are fixed points):
+    smooth: E[round(x + T e)].
+    Two forms without a kernel: floor(x) + 1/2 + tanh(a r) / (2 tanh(a / 2)), r = x - floor(x) - 1/2. They are once
+    differentiable, and the integers are fixed points:
     - `tanh`, a = 1 / T (soft round; Agustsson & Theis 2020, arXiv 2006.09952);
-    - `dsq`, by the height alpha of the jump that is left out, alpha = exp(-1 / T), a = log(2 / alpha - 1) (Gong et al.
-      2019, arXiv 1908.05033; with the carrier `smooth` their quantizer, alpha = 0.2 at T = 0.62).
-    rewrite: x + U(-1/2, 1/2) (additive noise; Balle, Laparra & Simoncelli 2017,
-    arXiv 1611.01704), relaxed.
+    - `dsq`, a = log(2 / alpha - 1), alpha = exp(-1 / T) the share of the jump that is left out (Gong et al. 2019, arXiv
+      1908.05033). With the carrier `smooth` it is their quantizer, alpha = 0.2 at T = 0.62.
+    rewrite: x + U(-1/2, 1/2) (additive noise; Balle, Laparra & Simoncelli 2017, arXiv 1611.01704), relaxed.
     """
 
     needs_mean: ClassVar[bool] = True

@@ -15,9 +15,11 @@ from surrogates.known import with_nan
 class Sign(Op):
     """sign(x) = 1 for x > 0, -1 for x < 0, `zero` for x = 0.
 
-    Shape (...), elementwise. Jump at 0, where the derivative is 0 by definition. `zero` = 1 or -1 makes the op binary,
-    0 is torch's ternary sign. NaN stays NaN (torch gives 0, which hides a diverged run).
-    proxy: x where |x| <= 1, else constant (Hubara et al. 2016, arXiv 1602.02830). smooth: 2 F(x / T) - 1.
+    Shape (...), elementwise. `zero` = 1 or -1 makes the op binary; 0 is torch's ternary sign. NaN stays NaN (torch's
+    sign gives 0, which hides a diverged run).
+    Jump at 0, where the derivative is 0 by definition.
+    proxy: x where |x| <= 1, else constant (Hubara et al. 2016, arXiv 1602.02830).
+    smooth: 2 F(x / T) - 1.
     """
 
     zero: float = 0.0

@@ -17,11 +17,13 @@ from surrogates.ops.heaviside import Heaviside
 class Threshold(Op):
     """threshold(x, t) = heaviside(x - t): 1 for x >= t, else 0.
 
-    Two tensors of one shape (...), or of shapes that broadcast, elementwise. Jump where x = t, where the derivative is
-    0 by definition. A comparison used as a mask has no graph to x, and none to t; here both have a derivative, of
-    opposite sign. NaN in either gives NaN; equal infinities reach the threshold.
-    proxy: half of x - t where |x - t| <= 1, else constant, as for heaviside. smooth: F((x - t) / T) = E[1 if
-    x + T e >= t], every kernel; its derivative is the kernel's density for x and minus that for t.
+    Two tensors of one shape (...), or of shapes that broadcast, elementwise. NaN in either gives NaN. Equal infinities
+    reach the threshold.
+    Jump where x = t, where the derivative is 0 by definition. torch's own comparison has no graph. Here x and t both
+    have a derivative, of opposite sign.
+    proxy: half of x - t where |x - t| <= 1, else constant, as for heaviside.
+    smooth: F((x - t) / T) = E[1 if x + T e >= t], every kernel. The derivative is the kernel's density for x, and minus
+    that for t.
     """
 
     keeps_shape: ClassVar[bool] = False

@@ -22,17 +22,17 @@ from surrogates.sorting.values import from_last, shared, to_last
 class TopK(Op):
     """top_k(x) = the k largest entries along `dim`, largest first.
 
-    Shape (..., n, ...) to (..., k, ...), n >= k. The derivative is exact almost everywhere: each value's is that of its
-    own entry, losers have none. Ties: `minimum_norm` shares each value's derivative evenly among the entries that are
-    equal to it, `first` gives the values to tied entries in order. Entries of -inf (masks) are legal. A row with a NaN
-    is NaN.
-    proxy and smooth: differences of successive sums of the j largest, each smoothed as T log sum over subsets S of j
-    entries of exp(sum of S / T); descending, the first one max's T logsumexp(x / T). A relaxation, computed in float64.
-    A row with an infinite value among its k largest takes the hard value, with derivative 0.
+    Shape (..., n, ...) to (..., k, ...), n >= k. Entries may be -inf (masks). A row with a NaN is NaN.
+    The derivative is exact almost everywhere: each value has that of its own entry, the other entries 0. Ties:
+    `minimum_norm` shares the derivative of a value evenly among the entries equal to it; `first` follows a stable sort.
+    proxy and smooth: S_j - S_(j-1), S_j = T log of the sum over subsets S of j entries of exp(sum of S / T), a smooth
+    sum of the j largest. The values descend; the first is max's T logsumexp(x / T). A relaxation, computed in float64.
+    A row with an infinite value among its k largest has the hard value and derivative 0.
     Forms `soft_sort`, `neural_sort`, `network`: the k last ranks of the smooth sort of that name, largest first.
     rewrite: k passes of a + relu(b - a), b - relu(b - a) over neighbours, exact up to the rounding of the larger
-    magnitude, a tie leaves the order as it is.
-    Raises ValueError for k below 1, IndexError for rows shorter than k.
+    magnitude. Tied entries stay in their order.
+    Raises ValueError if k is below 1.
+    Raises IndexError if a row is shorter than k.
     """
 
     k: int = 2
@@ -81,7 +81,7 @@ class TopK(Op):
         return self._first(x, lambda rows, at: relaxed(rows, KERNELS["cauchy"], T)[..., at])
 
     def _first(self, x: Tensor, sort: Callable[[Tensor, slice], Tensor]) -> Tensor:
-        """The first k of the mirrored rows in ascending order."""
+        """Sorts the negated rows in ascending order and returns their first k, negated again."""
         require_entries(x, self.k, self.dim)
         return from_last(-sort(-to_last(x, self.dim), slice(self.k)), self.dim)
 

@@ -19,19 +19,20 @@ from surrogates.sorting.values import from_last, to_last
 class TopKMask(Op):
     """top_k_mask(x) = 1 at the k largest entries along `dim`, 0 elsewhere; of tied entries the first are taken.
 
-    Shape (..., n, ...) to the same, n >= k; exactly k ones a row, constant rows included. The derivative is 0 by
-    definition at the jumps and almost everywhere else; a mask made of indices has no graph at all. Entries of -inf
-    (masks) are legal. A row with a NaN is NaN.
+    Shape (..., n, ...) to the same, n >= k. Every row has exactly k ones, a constant row too. Entries may be -inf
+    (masks). A row with a NaN is NaN.
+    The derivative is 0 by definition at the jumps, and 0 everywhere else. A mask made of torch's indices has no graph.
     proxy and smooth: P(i in S) for a subset S of k entries with probability proportional to exp(sum of S / T) (the
-    marginals of Ahmed et al. 2023, arXiv 2210.01941). Between 0 and 1, sums to k, keeps the order of x; argmax's
-    softmax(x / T) for k = 1. A relaxation: it is not the expectation under noise added to x. Losers have a derivative
-    too. Computed in float64 without cancellation, in time O(n k log n). A row with an infinite value
-    among its k largest takes the hard value, with derivative 0.
+    marginals of Ahmed et al. 2023, arXiv 2210.01941). It is between 0 and 1, sums to k and keeps the order of x; for k
+    = 1 it is argmax's softmax(x / T). All entries have a derivative. A relaxation, not the expectation under noise
+    added to x. Computed in float64 without cancellation, in time O(n k log n). A row with an infinite value among its k
+    largest has the hard value and derivative 0.
     Forms `soft_sort`, `neural_sort`, `network`: the sum of the k highest ranks' weights in the relaxed permutation of
     that name. They sum to k; those of the first two can exceed 1.
-    rewrite: top_k_mask(x) * smooth(x) at T = 1: the choice is kept, each weighted by its own probability, as for
-    argmax; changes the objective.
-    Raises ValueError for k below 1, IndexError for rows shorter than k.
+    rewrite: top_k_mask(x) * smooth(x) at T = 1, each chosen entry weighted by its own probability, as for argmax;
+    changes the objective.
+    Raises ValueError if k is below 1.
+    Raises IndexError if a row is shorter than k.
     """
 
     k: int = 2
@@ -59,7 +60,7 @@ class TopKMask(Op):
         hard = self.hard(x).movedim(self.dim, -1)
         finite = ~torch.where(hard > 0, rows.detach(), 0).isinf().any(-1, keepdim=True)
         rates, total, without = exchanges(rows, self.k, T)
-        # an entry changes sides if it is among the j that leave the top, or among the j that enter it
+        # an entry changes sides if it is one of the j that leave the top, or of the j that enter it
         others = total.flip(0).unsqueeze(-2)[..., 1:]
         moved = (rates * (others * without[..., :-1]).sum(-1)).sum(0) / partition(total).unsqueeze(-1)
         soft = hard + ((1 - 2 * hard) * moved).to(x.dtype)
@@ -92,25 +93,25 @@ class TopKMask(Op):
 
 
 def require_entries(x: Tensor, k: int, dim: int) -> None:
-    """Raises IndexError unless rows along a dim have k entries."""
+    """Raises IndexError if the rows along a dim have fewer than k entries."""
     if x.shape[dim] < k:
-        raise IndexError(f"the k={k} maximal entries of a row need a row of k entries, it has {x.shape[dim]}")
+        raise IndexError(f"k={k} needs rows of at least {k} entries, the rows along dim={dim} have {x.shape[dim]}")
 
 
 def largest(x: Tensor, k: int, dim: int) -> Tensor:
-    """The positions of the k largest entries along a dim, largest first, of tied entries the first ones first."""
+    """The positions of the k largest entries along a dim, largest first; tied entries stay in their order."""
     require_entries(x, k, dim)
     return x.detach().sort(dim=dim, descending=True, stable=True).indices.narrow(dim, 0, k)
 
 
 def exchanges(x: Tensor, k: int, T: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:
-    """What it costs to swap entries of the top k (side 0) and of the rest (side 1), for rows (..., n).
+    """The costs of swapping entries between the top k (side 0) and the rest (side 1), for rows (..., n).
 
-    With a threshold between the two sides the weight of a subset, relative to the top k's own, is the product of the
-    rates exp(-|x_i - threshold| / T) of the entries that have changed sides, as many on one side as on the other; it
-    does not depend on where the threshold is. No rate is above 1, so nothing overflows or cancels.
+    A threshold lies between the sides. The weight of a subset, relative to that of the top k, is a product of rates
+    exp(-|x_i - threshold| / T): those of the entries that changed sides, as many on one side as on the other. The
+    weight does not depend on the threshold's place. No rate is above 1, so nothing overflows or cancels.
     Returns the rates (2, ..., n), 0 on the other side; the elementary symmetric polynomials of each side's rates by
-    degree (2, ..., degrees); and those without one entry (2, ..., n, degrees).
+    degree (2, ..., degrees); and the polynomials without one entry (2, ..., n, degrees).
     """
     n = x.shape[-1]
     order = x.detach().sort(dim=-1, descending=True, stable=True)
@@ -126,7 +127,7 @@ def exchanges(x: Tensor, k: int, T: Tensor | float) -> tuple[Tensor, Tensor, Ten
 
 
 def partition(total: Tensor) -> Tensor:
-    """The sum of the weights of all subsets of k, relative to the top k's own."""
+    """The sum of the weights of all subsets of k entries, relative to that of the top k."""
     return (total[0] * total[1]).sum(-1)
 
 
@@ -147,7 +148,7 @@ def _symmetric(rates: Tensor, degree: int) -> tuple[Tensor, Tensor]:
 
 
 def _product(p: Tensor, q: Tensor, degree: int) -> Tensor:
-    """The product of polynomials, lowest power first, up to a degree; it costs the product of their own degrees."""
+    """The product of two polynomials, lowest power first, up to a degree."""
     long, short = (p, q) if p.shape[-1] >= q.shape[-1] else (q, p)
     degree = min(degree, long.shape[-1] + short.shape[-1] - 2)
     total = _pad_to(long, degree) * short[..., :1]
@@ -157,5 +158,5 @@ def _product(p: Tensor, q: Tensor, degree: int) -> Tensor:
 
 
 def _pad_to(p: Tensor, degree: int) -> Tensor:
-    """With zeros for the powers up to a degree."""
+    """Appends zeros for the powers up to a degree."""
     return F.pad(p, (0, degree + 1 - p.shape[-1]))

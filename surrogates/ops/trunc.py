@@ -15,11 +15,13 @@ from surrogates.staircases.expectation import unbounded_slope, unbounded_stairs
 class Trunc(Op):
     """trunc(x) = floor(x) for x >= 0, ceil(x) for x < 0.
 
-    Shape (...), elementwise. Jumps at the integers other than 0, where the derivative is 0 by definition; the step
+    Shape (...), elementwise. Jumps at the integers other than 0, where the derivative is 0 by definition. The step
     around 0 is two wide.
-    proxy: x. smooth: E[trunc(x + T e)] = E[floor(x + T e)] + F(-x / T), F the kernel's cdf.
-    rewrite: relu(x - 1/2) - relu(-x - 1/2): the op is gone and its mean error with it, relaxed, 0 at its kinks -1/2 and
-    1/2; form `dither`: relu(x - U(0, 1)) - relu(-x - U(0, 1)), one draw for both, relaxed, the same mean beyond 1.
+    proxy: x.
+    smooth: E[trunc(x + T e)] = E[floor(x + T e)] + F(-x / T), F the kernel's cdf.
+    rewrite: relu(x - 1/2) - relu(-x - 1/2), relaxed, without the op's mean error, derivative 0 at its kinks -1/2 and
+    1/2.
+    Form `dither`: relu(x - U(0, 1)) - relu(-x - U(0, 1)), one draw for both, relaxed; the same mean where |x| >= 1.
     """
 
     needs_mean: ClassVar[bool] = True
@@ -45,5 +47,5 @@ class Trunc(Op):
 
     @rewriting("relaxed", noisy=True)
     def rewrite_dither(self, x: Tensor, noise: Tensor) -> Tensor:
-        """x moved towards zero by U(0, 1), and held there: every value between trunc(x) and the next to zero."""
+        """Moves x towards 0 by U(0, 1), at most to 0: between trunc(x) and the next integer towards 0."""
         return torch.relu(x - noise) - torch.relu(-x - noise)

@@ -15,13 +15,14 @@ from surrogates.known import known_finite, with_nan
 class Where(Op):
     """where(c, a, b) = a if c >= 0, else b.
 
-    Three tensors of one shape (...), or of shapes that broadcast, elementwise. Jump where c = 0, where the derivative
-    by c is 0 by definition, as it is elsewhere; a and b have the derivative of the branch that is taken, c = 0 taking
-    a. NaN in any of the three gives NaN, also in the branch that is not taken.
+    Three tensors of one shape (...), or of shapes that broadcast, elementwise. NaN in any of the three gives NaN, also
+    in the branch that is not taken.
+    Jump where c = 0. The derivative by c is 0 there by definition, and 0 everywhere else. a and b have the derivative
+    of the branch that is taken; c = 0 takes a.
     smooth: F(c / T) a + (1 - F(c / T)) b = E[where(c + T e, a, b)], every kernel; c has a derivative too. Where an
-    input is infinite it takes the hard value; there c, and the branch that is not taken, have the derivative 0.
-    proxy: the smooth reading under the uniform kernel, so that c has the derivative (a - b) / (2 T) where |c| < T, the
-    straight-through window of heaviside, and a and b share by how far c is in it.
+    input is infinite the value is the hard one; there c and the branch that is not taken have the derivative 0.
+    proxy: the smooth reading under the uniform kernel. Where |c| < T, heaviside's straight-through window, c has the
+    derivative (a - b) / (2 T), and the derivative is split between a and b by c's place in the window.
     """
 
     keeps_shape: ClassVar[bool] = False

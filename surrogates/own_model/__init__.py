@@ -1,1 +1,1 @@
-"""A model that was not written for this library: its hard torch calls and modules, replaced by ops under strategies."""
+"""Replaces the hard torch calls and modules of any model by ops under strategies."""

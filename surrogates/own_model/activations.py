@@ -1,4 +1,4 @@
-"""Activations with kinks in terms of ops, each with the arguments of the torch function of its name."""
+"""Activations with kinks in terms of ops; each function has the arguments of the torch function of its name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def hardswish(apply: Apply, input: Tensor, inplace: bool = False) -> Tensor:
 def softshrink(apply: Apply, input: Tensor, lambd: float = 0.5) -> Tensor:
     """x - clamp(x, -lambd, lambd)."""
     if not lambd > 0:
-        raise NotReplaced("empty interval")
+        raise NotReplaced(f"lambd must be above 0, got {lambd}")
     return input - apply(Clamp(-float(lambd), float(lambd)), input)
 
 
@@ -44,18 +44,18 @@ def leaky_relu(apply: Apply, input: Tensor, negative_slope: float = 0.01, inplac
 
 
 def prelu(apply: Apply, input: Tensor, weight: Tensor) -> Tensor:
-    """a x + (1 - a) relu(x), a by channel, the second dim, unless there is one alone."""
+    """a x + (1 - a) relu(x); a single number, or one a channel, the second dim."""
     a = weight if weight.numel() == 1 else weight.reshape(-1, *[1] * (input.dim() - 2))
     return a * input + (1 - a) * apply(ReLU(), input)
 
 
 def threshold(apply: Apply, input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """m x + (1 - m) value, m the step of x - threshold, 0 at 0."""
+    """m x + (1 - m) value, m the unit step of x - threshold, 0 at 0."""
     m = apply(Heaviside(zero=0.0), input - threshold)
     return m * input + (1 - m) * value
 
 
 def hardshrink(apply: Apply, input: Tensor, lambd: float = 0.5) -> Tensor:
-    """m x, m the sum of the steps of x - lambd and -x - lambd, 0 at 0."""
+    """m x, m the sum of the unit steps of x - lambd and -x - lambd, 0 at 0."""
     step = Heaviside(zero=0.0)
     return (apply(step, input - lambd) + apply(step, -input - lambd)) * input

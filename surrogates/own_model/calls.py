@@ -1,4 +1,4 @@
-"""The table of calls: which functions, Tensor methods and operators of torch are replaced, by name."""
+"""The table of calls: the functions, Tensor methods and operators of torch that are replaced, by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from surrogates.own_model.uses import LIFTED
 GETTERS: tuple[Any, ...] = (Tensor.T, Tensor.mT)
 INPLACE = ("__iadd__", "__isub__", "__imul__", "__iand__", "__ior__", "__ixor__")
 
-# names of a call, after the function that says what it means
+# for each function that states a meaning in ops: the names of the calls that have it
 ELEMENTWISE: dict[Callable[..., Tensor], tuple[str, ...]] = {
     elementwise.round: ("round",),
     elementwise.floor: ("floor",),
@@ -92,7 +92,7 @@ class Call(NamedTuple):
 
 
 def functions(name: str) -> Iterator[tuple[Any, bool]]:
-    """Everything in torch of this name, and in-place variants."""
+    """Everything in torch with this name, and whether it is an in-place variant."""
     owners: tuple[ModuleType | type, ...] = (Tensor,) if name.startswith("__") else (torch, Tensor, F, torch.special)
     for variant in (name, f"{name}_"):
         for owner in owners:
@@ -101,7 +101,7 @@ def functions(name: str) -> Iterator[tuple[Any, bool]]:
 
 
 def by_function(table: Mapping[Any, tuple[str, ...]]) -> dict[Any, Call]:
-    """A table with the functions themselves as keys."""
+    """A table with torch's functions as keys."""
     return {
         function: Call(OPERATORS.get(name, name) + "_" * inplace, meaning, inplace or name in INPLACE)
         for meaning, names in table.items()

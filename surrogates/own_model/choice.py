@@ -1,4 +1,4 @@
-"""Which op gets which strategy."""
+"""The choice of a strategy for each op."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from surrogates.naming.words import require_word
 
 
 class NotReplaced(Exception):
-    """A call or module stays as it is; the message says why."""
+    """Raised where a call or module is not replaced; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class StrategyByOp:
-    """A default strategy and others by the name of an op, that of its file; an op under None is not replaced.
+    """A default strategy, and others by the name of an op's file; an op whose strategy is None is not replaced.
 
-    `empty` says what happens to a pair that does not exist: `leave` it as it is, or `raise` EmptyCell.
-    Raises ValueError for the name of an op or a strategy that does not exist, TypeError for anything but a strategy.
+    `empty` chooses what happens to a pair that does not exist: it is not replaced (`leave`), or EmptyCell is raised
+    (`raise`).
+    Raises ValueError if the name of an op or a strategy does not exist.
+    Raises TypeError if a strategy is neither a strategy nor a name.
     """
 
     default: Strategy | str | None
@@ -34,7 +36,10 @@ class StrategyByOp:
                 STRATEGIES.make(strategy)
 
     def strategy(self, op: Op) -> Strategy:
-        """The op's strategy. Raises NotReplaced if it has none, or for a pair that does not exist."""
+        """The op's strategy.
+
+        Raises NotReplaced if the op has no strategy or the pair does not exist.
+        """
         chosen = self.by_op.get(name_of(op), self.default)
         if chosen is None:
             raise NotReplaced("no strategy chosen")

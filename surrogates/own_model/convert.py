@@ -1,4 +1,4 @@
-"""`convert`: a model's own activations, pooling and fake-quant layers under a strategy; `revert` undoes it."""
+"""`convert` puts a model's own activations, pooling and fake-quant layers under a strategy; `revert` undoes it."""
 
 from __future__ import annotations
 
@@ -30,16 +30,18 @@ def convert(
 ) -> Replacements:
     """Puts the ops of a model's activations, max pooling and fake-quant layers into hard layers, in place.
 
-    `convert(model, StraightThrough(), types=nn.ReLU, names="encoder.*", max=None)`: only modules of these `types`, with
-    a name that fits a pattern of `names` (`*`, `?`, `[...]`), for which `filter(name, module)` is true; `strategy` for
-    every op except those named; an op under None is not converted. A module in several places is converted once.
-    A selected module that was converted before gets the new strategy; others keep theirs.
-    Afterwards `surrogates.mode`, `anneal` and `key_noise` act on the model; in evaluation it is what it was.
+    `convert(model, StraightThrough(), types=nn.ReLU, names="encoder.*", max=None)` selects modules of these `types`,
+    with a name that fits a pattern of `names` (`*`, `?`, `[...]`), for which `filter(name, module)` is true. `strategy`
+    is for every op except those named; an op whose strategy is None is not converted.
+    A module in several places is converted once. A selected module that was converted before gets the new strategy; a
+    converted module that is not selected keeps its own.
+    Afterwards `surrogates.mode`, `anneal` and `key_noise` act on the model. In evaluation it computes what it computed
+    before.
 
     Returns a report of the hard modules that were converted and of those that were not. Calls inside a forward are not
-    seen; `surrogates.through` replaces those. `empty`: a pair of op and strategy that does not exist is not converted
-    (`leave`), or raises EmptyCell (`raise`) and leaves the model unchanged.
-    Raises ValueError if the model itself is such a module, or if no module fits `types`, `names` and `filter`.
+    converted; `surrogates.through` replaces those. A pair of op and strategy that does not exist is not converted
+    (`empty="leave"`), or raises EmptyCell and leaves the model unchanged (`empty="raise"`).
+    Raises ValueError if the model itself is such a module, or no module fits `types`, `names` and `filter`.
     """
     choice = StrategyByOp(strategy, by_op, empty)
     if kind_of(model):
@@ -51,7 +53,7 @@ def convert(
 
     places = list(_places(model, ""))
     if not any(is_selected(place.name, place.module) for place in places):
-        raise ValueError(f"no module has one of these types, fits names={names!r} and passes the filter")
+        raise ValueError(f"no module is of the given types, fits names={names!r} and passes the filter")
     report, made = Replacements(), {}
     for place in places:
         if place.module not in made:
@@ -63,7 +65,7 @@ def convert(
 
 
 def revert(model: nn.Module) -> None:
-    """Puts the original modules back, the very same objects, in the mode (train or eval) that the model is in now."""
+    """Puts the original module objects back, in the mode (train or eval) that the model is in now."""
     for place in _places(model, ""):
         place.parent._modules[place.key] = place.module
 
@@ -71,7 +73,7 @@ def revert(model: nn.Module) -> None:
 class Position(NamedTuple):
     """Where a module is: its parent, the parent's name for it, and its name in the model.
 
-    `module` is the original of a converted one.
+    Of a converted module, `module` is the original.
     """
 
     parent: nn.Module
@@ -81,7 +83,7 @@ class Position(NamedTuple):
 
 
 def _places(parent: nn.Module, prefix: str) -> Iterator[Position]:
-    """All places but those inside this library's own modules."""
+    """The positions of all modules, except those inside this library's own modules."""
     for key, module in parent._modules.items():
         if module is not None:
             yield Position(parent, key, prefix + key, module.original if isinstance(module, Converted) else module)
@@ -90,7 +92,7 @@ def _places(parent: nn.Module, prefix: str) -> Iterator[Position]:
 
 
 def _convert(place: Position, selected: bool, choice: StrategyByOp, report: Replacements) -> Converted | None:
-    """The module converted, or None; a hard module is reported."""
+    """The converted module, or None; reports a hard module."""
     kind, call = kind_of(place.module), type(place.module).__name__
     try:
         if kind is None and not is_hard(place.module):

@@ -1,4 +1,4 @@
-"""A module of torch with its op in a hard layer."""
+"""A module of torch whose ops are in hard layers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from surrogates.torch_private import without_forward_mode
 
 
 class Converted(nn.Module):
-    """What `original` computes, its ops under a strategy; in mode `hard`, and so in evaluation, `original` itself.
+    """Computes what `original` computes, with its ops under a strategy.
 
-    Parameters, buffers, hooks and attributes are the original's own, names in the state dict too: the temperature is
-    not saved. Integer inputs are passed to the original.
+    In mode `hard`, and so in evaluation, it runs `original`. Parameters, buffers, hooks and attributes are the
+    original's own. The state dict has the same names; the temperature is not saved. Integer inputs go to the original.
     """
 
     original: nn.Module
@@ -29,7 +29,7 @@ class Converted(nn.Module):
         super().__init__()
         self.__dict__.update(original.__dict__)  # the same dictionaries of parameters, buffers and hooks
         self.__dict__["_modules"] = dict(original._modules)
-        self.__dict__["original"] = original  # no submodule: its parameters are here already
+        self.__dict__["original"] = original  # not a submodule, as its parameters are here already
         self.kind = kind
         self.hard = nn.ModuleList(layers.values())
         self.train(original.training)
@@ -40,7 +40,7 @@ class Converted(nn.Module):
         return [layer for layer in self.hard if isinstance(layer, HardLayer)]
 
     def forward(self, input: Tensor) -> Tensor:
-        """The original's input and output."""
+        """The original's output, with the strategies' derivatives."""
         if not input.is_floating_point() or all(layer.mode == "hard" for layer in self.layers):
             unchanged: Tensor = self.original.forward(input)
             return unchanged
@@ -56,12 +56,12 @@ class Converted(nn.Module):
         layer = next((layer for layer in self.layers if layer.op == op), None)
         if layer is None:
             name = type(self.original).__name__
-            raise RuntimeError(f"{name} was changed since its conversion and needs {op}; revert and convert anew")
+            raise RuntimeError(f"{name} was changed since its conversion and needs {op}; call revert and convert again")
         value: Tensor = layer(*x)
         return value
 
     def train(self, mode: bool = True) -> Converted:
-        """Sets the mode of the original too."""
+        """Sets the mode, and that of the original."""
         self.original.training = mode
         super().train(mode)
         return self
@@ -78,7 +78,10 @@ class Converted(nn.Module):
 
 
 def convert_module(module: nn.Module, kind: Kind, choice: StrategyByOp) -> Converted:
-    """The module with its ops under their strategies. Raises NotReplaced if one has none."""
+    """The module with its ops under their strategies.
+
+    Raises NotReplaced if an op has no strategy.
+    """
     layers: dict[Op, HardLayer] = {}
 
     def apply(op: Op, *x: Tensor) -> Tensor:
@@ -89,5 +92,5 @@ def convert_module(module: nn.Module, kind: Kind, choice: StrategyByOp) -> Conve
             layers[op].register_buffer("temperature", temperature, persistent=False)
         return op.hard(*x)
 
-    kind.meaning(apply, kind.probe(module), **kind.arguments(module))  # only to see the ops
+    kind.meaning(apply, kind.probe(module), **kind.arguments(module))  # only to find the ops
     return Converted(module, kind, layers)

@@ -1,6 +1,7 @@
-"""Elementwise calls in terms of ops: each function has the arguments of the torch call of its name.
+"""Elementwise calls in terms of ops; each function has the arguments of the torch call of its name.
 
-`apply(op, *x)` is the op on x under the chosen strategy. Raises NotReplaced for a form of the call that no op covers.
+`apply(op, *x)` is the op on x under the chosen strategy.
+Raises NotReplaced if no op covers this form of the call.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Apply = Callable[..., Tensor]
 
 
 def round(apply: Apply, input: Tensor, *, decimals: int = 0) -> Tensor:
-    """round(x 10^d) / 10^d: T is in units of the last decimal."""
+    """round(x 10^d) / 10^d; T is in units of the last decimal."""
     scale = 10.0**decimals
     return apply(Round(), input * scale) / scale if decimals else apply(Round(), input)
 
@@ -54,7 +55,7 @@ def sign(apply: Apply, input: Tensor) -> Tensor:
 
 
 def heaviside(apply: Apply, input: Tensor, values: Tensor) -> Tensor:
-    """heaviside(x), whatever its value at 0; no derivative by `values`."""
+    """heaviside(x), with any value at 0; no derivative by `values`."""
     return apply(Heaviside(), input)
 
 
@@ -69,7 +70,7 @@ def reversed_floor_divide(apply: Apply, input: Tensor, other: Any) -> Tensor:
 
 
 def div(apply: Apply, input: Any, other: Any, *, rounding_mode: str) -> Tensor:
-    """floor(a / b) or trunc(a / b); an ordinary division is no hard call."""
+    """floor(a / b) or trunc(a / b); a division without rounding is no hard call."""
     return apply({"floor": Floor(), "trunc": Trunc()}[rounding_mode], input / other)
 
 
@@ -94,13 +95,16 @@ def minimum(apply: Apply, input: Tensor, other: Tensor) -> Tensor:
 
 
 def clamp(apply: Apply, input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """Between two numbers Clamp, with one number relu moved there, with tensors the maximum, then the minimum."""
+    """clamp(x, min, max), by the op that fits the bounds.
+
+    Two numbers take Clamp, one number a shifted relu, tensors the maximum and then the minimum.
+    """
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         held = input if min is None else apply(Maximum(), input, min)
         return held if max is None else apply(Minimum(), held, max)
     low, high = -math.inf if min is None else float(min), math.inf if max is None else float(max)
     if not low < high or low == math.inf or high == -math.inf:
-        raise NotReplaced(f"no interval: [{low}, {high}]")
+        raise NotReplaced(f"min={low} and max={high} are no interval")
     if low == -math.inf:
         return high - apply(ReLU(), high - input)
     if high == math.inf:

@@ -1,4 +1,4 @@
-"""How a hard call whose inputs require a gradient is replaced, and a call that uses the result of a marked one."""
+"""Replaces a hard call whose inputs require a gradient, and a call that uses the result of a marked call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ signature = cache(inspect.signature)
 
 
 def replace(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: Any, where: str) -> Any:
-    """The call with its ops under their strategies. Raises NotReplaced if one has none."""
+    """The call with its ops under their strategies.
+
+    Raises NotReplaced if an op has no strategy.
+    """
     ops = OpsOfCall(replacer)
     arguments = _by_name(call, args, kwargs)
     inplace = bool(arguments.pop("inplace", call.inplace))
@@ -43,10 +46,13 @@ def replace(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: An
 
 
 def mark(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: Any, where: str) -> Any:
-    """The call itself, its bool or integer result marked. Raises NotReplaced if no op stands for it."""
+    """The call itself, with its bool or integer result marked.
+
+    Raises NotReplaced if the call writes in place.
+    """
     arguments = _by_name(call, args, kwargs)
     if call.inplace:
-        raise NotReplaced("written in place")
+        raise NotReplaced("in-place comparisons are not supported")
     result = function(*args, **kwargs)
     sources = tuple(tensors((*args, *kwargs.values())))
     replacer.mark(result, call.name, where, sources, lambda t: call.meaning(t, **arguments), result.dtype != torch.bool)
@@ -54,7 +60,7 @@ def mark(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: Any, 
 
 
 def _mark_positions(replacer: Replacer, call: Call, arguments: dict[str, Any], positions: Tensor, where: str) -> None:
-    """Marks the indices that come with values along a dim."""
+    """Marks the indices that a call returns with its values."""
     read = {"max": reading.argmax, "min": reading.argmin}.get(call.name, reading.positions)
     replacer.mark(positions, call.name, where, (arguments["input"],), lambda t: read(t, **arguments), True)
 
@@ -62,7 +68,7 @@ def _mark_positions(replacer: Replacer, call: Call, arguments: dict[str, Any], p
 def use(
     replacer: Replacer, call: Call, function: Any, args: Any, kwargs: Any, marks: Mapping[int, Mark], where: str
 ) -> Any:
-    """A call on marked tensors: its result with the derivative of the numbers, or marked again."""
+    """A call on marked tensors: its result with the derivative of the numbers, or marked in turn."""
     inplace = call.inplace and id(args[0]) not in marks
     result = function(*((args[0].clone(), *args[1:]) if inplace else args), **kwargs)
     applied = Use(function, args, kwargs, marks, result, call.inplace)
@@ -85,18 +91,21 @@ def _use_result(replacer: Replacer, call: Call, applied: Use, inplace: bool, whe
         value = value.to(applied.result.dtype) if applied.soft else graft(applied.result.detach(), value)
     except NotReplaced as reason:
         for mark in applied.marks.values():
-            replacer.not_replaced(mark.call, f"its result used by {call.name}: {reason}", where)
+            replacer.not_replaced(mark.call, f"its result is used by {call.name}: {reason}", where)
         value = applied.result
     written: Tensor = applied.args[0].copy_(value) if inplace else value
     return written
 
 
 def _by_name(call: Call, args: Any, kwargs: Any) -> dict[str, Any]:
-    """The call's arguments by the names that its meaning gives them. Raises NotReplaced if it has no such arguments."""
+    """The call's arguments by the names that its meaning gives them.
+
+    Raises NotReplaced if its meaning has no such arguments.
+    """
     try:
         bound = signature(call.meaning).bind(None, *args, **kwargs)
     except TypeError as error:
-        raise NotReplaced(f"called with other arguments: {error}") from error
+        raise NotReplaced(f"arguments not supported: {error}") from error
     arguments = dict(bound.arguments)
     del arguments["apply"]
     return arguments

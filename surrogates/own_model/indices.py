@@ -1,4 +1,4 @@
-"""Calls that use the result of argmax or argmin: each function gives the floating tensor that theirs stands for."""
+"""Calls that use the result of argmax or argmin: each function returns the floating tensor for the call's result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surrogates.own_model.use import Use, finite
 
 
 def item(use: Use) -> Tensor:
-    """A part of a mask, or the rows of a table that an index chooses."""
+    """A part of a mask, or the rows of a table chosen by an index."""
     table, key = use.args
     if use.mark(table) is not None:
         return reshape(use)
@@ -22,12 +22,12 @@ def item(use: Use) -> Tensor:
 
 
 def embedding(use: Use) -> Tensor:
-    """The rows of a table that an index chooses."""
+    """The rows of a table chosen by an index."""
     return _rows(use, use.args[0], use.args[1] if len(use.args) > 1 else use.kwargs["weight"])
 
 
 def one_hot(use: Use) -> Tensor:
-    """The one-hot rows themselves, cut or filled up to the number of classes."""
+    """The one-hot rows, padded to the number of classes."""
     numbers = use.lift(use.args[0], index=True)
     return F.pad(numbers, (0, use.result.shape[-1] - numbers.shape[-1]))
 
@@ -51,4 +51,4 @@ def _rows(use: Use, index: Tensor, table: Tensor) -> Tensor:
 
 def _require_classes(numbers: Tensor, classes: int) -> None:
     if numbers.shape[-1] != classes:
-        raise NotReplaced(f"an index among {numbers.shape[-1]} used for one of {classes}")
+        raise NotReplaced(f"an index among {numbers.shape[-1]} entries used for {classes} entries")

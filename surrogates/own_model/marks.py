@@ -1,7 +1,7 @@
-"""What a bool or integer tensor stands for: floating numbers that have a derivative.
+"""The floating numbers, with a derivative, that a bool or integer tensor stands for.
 
-torch's comparisons and indices have no graph. A mark remembers which numbers the tensor is made of: the op's own
-reading of 0 and 1 for a comparison, one-hot rows for an index.
+torch's comparisons and indices have no graph. A mark records the numbers for such a tensor: the op's own reading of 0
+and 1 for a comparison, one-hot rows for an index.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from surrogates.own_model.tracking import is_recorded
 
 
 class Numbers(NamedTuple):
-    """0 and 1 with a derivative, or, if `soft`, other numbers in their place."""
+    """0 and 1 with a derivative, or if `soft` other numbers in their place."""
 
     value: Tensor
     soft: bool
@@ -28,7 +28,7 @@ class Numbers(NamedTuple):
 class Mark:
     """Where a tensor comes from (call, source line, floating inputs) and how to read it as numbers.
 
-    An `index` is read as one-hot rows: its numbers have one dimension more than the tensor, the last.
+    An `index` is read as one-hot rows: its numbers have one more dimension than the tensor, the last.
     """
 
     call: str
@@ -40,17 +40,17 @@ class Mark:
 
     @cached_property
     def numbers(self) -> Numbers:
-        """The numbers, computed when they are first asked for."""
+        """The numbers, computed at the first access."""
         return self.read()
 
     @property
     def is_recorded(self) -> bool:
-        """Whether a derivative by any of the sources is being recorded."""
+        """Whether a derivative by one of the sources is recorded."""
         return any(map(is_recorded, self.sources))
 
 
 class Marks:
-    """Marks by the identity of the tensor; one that was changed in place since has none."""
+    """Marks by the identity of the tensor; a tensor that was changed in place since has no mark."""
 
     def __init__(self) -> None:
         self._marks = WeakTensorKeyDictionary()
@@ -64,6 +64,6 @@ class Marks:
         self._marks[tensor] = mark
 
     def get(self, tensor: Tensor) -> Mark | None:
-        """The tensor's mark, if it still holds."""
+        """The tensor's mark; None if it has none or was changed since."""
         mark: Mark | None = self._marks.get(tensor)  # type: ignore[no-untyped-call]
         return mark if mark is not None and mark.version == tensor._version else None

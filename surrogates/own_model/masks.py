@@ -1,6 +1,6 @@
-"""Calls that use a comparison's result: each function gives, for a `Use`, the floating tensor that theirs stands for.
+"""Calls that use a comparison's result: each function returns the floating tensor for the result of a `Use`.
 
-Where the numbers are 0 and 1 only its derivative is used: the value is the call's own.
+If the numbers are 0 and 1, only its derivative is used; the value is the call's own.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def same(use: Use) -> Tensor:
 
 
 def add(use: Use) -> Tensor:
-    """a + b; for two masks torch means a | b."""
+    """a + b; of two masks, where torch's + means a | b, a + b - a b."""
     return either(use) if use.result.dtype == torch.bool else same(use)
 
 
 def reshape(use: Use) -> Tensor:
-    """The same view of the numbers; of one-hot rows, class by class."""
+    """The same view of the numbers; class by class for one-hot rows."""
     mark = use.mark(use.args[0])
     if mark is None or not mark.index:
         return same(use)

@@ -1,4 +1,4 @@
-"""The table of modules: what a module's forward means in terms of ops, and where its arguments are."""
+"""The table of modules: the meaning of a module's forward in ops, and the attributes that hold its arguments."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from surrogates.own_model.fake_quantize import fake_quantize_module
 
 
 class Kind(NamedTuple):
-    """What a module computes, and its attributes that are the arguments, by their names in that function."""
+    """What a module computes, and the attributes that are its arguments, by their names in that function."""
 
     meaning: Callable[..., Tensor]
     attributes: dict[str, str]
     windows: bool = False
 
     def probe(self, module: nn.Module) -> Tensor:
-        """An input that shows which ops the module uses: a number, or a large picture without numbers."""
+        """An input that shows which ops the module uses: a number, or a large image without data."""
         if self.windows:
             return torch.empty(1, 1, 4096, 4096, device="meta")
         device = next((tensor.device for tensor in (*module.parameters(), *module.buffers())), None)
         return torch.zeros(1, 1, 1, 1, device=device)
 
     def arguments(self, module: nn.Module) -> dict[str, Any]:
-        """The arguments as the module holds them now."""
+        """The arguments that the module holds now."""
         return {name: _attribute(module, path) for name, path in self.attributes.items()}
 
 
@@ -77,16 +77,16 @@ UNSUPPORTED = (
 
 
 def kinds() -> dict[type[nn.Module], Kind]:
-    """The table, with the layers of torch.ao if that has been imported: a model that has one has imported it."""
+    """The table; with torch.ao's layers if torch.ao is imported, as every model with such a layer has imported it."""
     ao = sys.modules.get("torch.ao.quantization.fake_quantize")
     return KINDS | {getattr(ao, name): FAKE_QUANTIZE for name in FAKE_QUANTIZE_CLASSES if ao}
 
 
 def kind_of(module: nn.Module) -> Kind | None:
-    """The kind of a module whose class has the forward of one in the table."""
+    """The kind of a module whose class has the forward of a class in the table; else None."""
     return next((kind for known, kind in kinds().items() if type(module).forward is known.forward), None)
 
 
 def is_hard(module: nn.Module) -> bool:
-    """Whether a module without a kind has a hard op: a class without one here, or with a forward of its own."""
+    """Whether a module without a kind has a hard op: its class is not supported, or overrides forward."""
     return isinstance(module, (*UNSUPPORTED, *kinds())) or type(module).__name__.endswith("FakeQuantize")

@@ -1,4 +1,4 @@
-"""Max pooling in terms of the op max, each function with the arguments of the torch function of its name."""
+"""Max pooling in terms of the op max; each function has the arguments of the torch function of its name."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _pool(
     return_indices: bool,
 ) -> Tensor:
     if return_indices:
-        raise NotReplaced("return_indices=True")
+        raise NotReplaced("return_indices=True is not supported")
     windows = input
     sizes = (_each(size, dims) for size in (kernel_size, stride, padding, dilation))
     for dim, (k, s, p, d) in zip(range(-dims, 0), zip(*sizes, strict=True), strict=True):
@@ -63,7 +63,7 @@ def _pool(
 
 
 def _windows(x: Tensor, dim: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> Tensor:
-    """A new last dim of k entries, d apart, every s of them; padded with -inf as torch's pooling does."""
+    """Adds a last dim of k entries, d apart, for every s-th place; padded with -inf as by torch's pooling."""
     n, reach = x.shape[dim], d * (k - 1) + 1
     free = n + 2 * p - reach
     count = (-(-free // s) if ceil_mode else free // s) + 1

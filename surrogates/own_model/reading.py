@@ -1,4 +1,4 @@
-"""Comparisons and indices as numbers: 0 and 1, one-hot rows; each with the arguments of the torch call of its name."""
+"""Comparisons as 0 and 1, indices as one-hot rows; each function has the arguments of the torch call of its name."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def _compare(apply: Apply, op: Compare, input: Any, other: Any) -> Tensor:
 
 
 def argmax(apply: Apply, input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """One-hot rows, the classes in a last dimension of their own."""
+    """One-hot rows, the classes in a new last dimension."""
     return _rows(apply, ArgMax(-1), input, dim, keepdim)
 
 
 def argmin(apply: Apply, input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """One-hot rows, the classes in a last dimension of their own."""
+    """One-hot rows, the classes in a new last dimension."""
     return _rows(apply, ArgMin(-1), input, dim, keepdim)
 
 
@@ -71,5 +71,5 @@ def _rows(apply: Apply, op: ArgMax | ArgMin, input: Tensor, dim: int | None, kee
 
 
 def positions(apply: Apply, **arguments: Any) -> Tensor:
-    """Indices of several entries, which no op here stands for."""
-    raise NotReplaced("indices of several entries; the op top_k_mask has a derivative")
+    """Raises NotReplaced: no op returns the indices of several entries."""
+    raise NotReplaced("indices of several entries have no op; use the op top_k_mask")

@@ -1,4 +1,4 @@
-"""The report of `through` and `convert`: which hard calls or modules were replaced, and which were not."""
+"""The report of `through` and `convert`: the hard calls or modules that were replaced, and those that were not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INTERNAL = tuple(f"surrogates.{name}" for name in OWN)
 
 
 class Occurrence(NamedTuple):
-    """A hard call or module, its fate (op and strategy, or why it was not replaced), and where it is."""
+    """A hard call or module, its fate (op and strategy, or the reason it was not replaced), and where it is."""
 
     call: str
     fate: str
@@ -28,7 +28,7 @@ class Occurrence(NamedTuple):
 
 @dataclass
 class Replacements:
-    """Counts of hard calls or modules by name, fate and place; `str` of it is a table."""
+    """Counts of hard calls or modules by name, fate and place; `str` gives a table."""
 
     replaced: Counter[Occurrence] = field(default_factory=Counter)
     not_replaced: Counter[Occurrence] = field(default_factory=Counter)
@@ -64,7 +64,7 @@ def _table(title: str, rows: Counter[Occurrence]) -> list[str]:
 
 
 def source() -> str | None:
-    """File and line of the innermost caller outside torch; None if the call is one of this library's own."""
+    """File and line of the innermost caller outside torch; None if this library itself makes the call."""
     frame, found = sys._getframe(1), ""
     while frame is not None:
         if str(frame.f_globals.get("__name__")).startswith(INTERNAL):

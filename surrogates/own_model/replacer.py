@@ -1,4 +1,4 @@
-"""What the replaced calls of one block share: strategies, noise, marks and report."""
+"""The state that the replaced calls of a block share: strategies, noise, marks and report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from surrogates.own_model.replacements import Occurrence, Replacements
 
 @dataclass
 class Replacer:
-    """Choices and state of a block; noise is keyed by (seed, step, how many noisy ops came before)."""
+    """Choices and state of a block; noise is keyed by (seed, step, number of noisy ops before)."""
 
     choice: StrategyByOp
     T: float | Tensor | None = None
@@ -28,12 +28,12 @@ class Replacer:
     marks: Marks = field(default_factory=Marks)
 
     def not_replaced(self, call: str, reason: object, where: str) -> None:
-        """Reports a hard call that stays as it is."""
+        """Reports a hard call that is not replaced."""
         self.report.not_replaced[Occurrence(call, str(reason), where)] += 1
 
     def mark(self, result: Tensor, call: str, where: str, sources: tuple[Tensor, ...], read: Read, index: bool) -> None:
-        """Marks a result whose numbers `read` computes by ops, and reports it, when they are first asked for."""
-        kept = result.clone()  # the result itself may be changed in place, and the mark would keep it alive
+        """Marks a result; at the first access `read` computes its numbers by ops, and the call is reported."""
+        kept = result.clone()  # the result may be changed in place; a mark that held it would keep it alive
 
         def numbers() -> Numbers:
             ops = OpsOfCall(self)
@@ -49,7 +49,7 @@ class Replacer:
 
 
 class OpsOfCall:
-    """Applies the ops of one call under their strategies; remembers which, and whether one changed the value."""
+    """Applies the ops of one call under their strategies; records them, and whether one changed the value."""
 
     def __init__(self, replacer: Replacer) -> None:
         self.replacer = replacer
@@ -57,7 +57,10 @@ class OpsOfCall:
         self.fates: list[str] = []
 
     def __call__(self, op: Op, *x: Tensor) -> Tensor:
-        """The op on x, brought to one dtype and shape. Raises NotReplaced if it has no strategy."""
+        """The op on x, after a cast to one dtype and shape.
+
+        Raises NotReplaced if the op has no strategy.
+        """
         replacer = self.replacer
         strategy = replacer.choice.strategy(op)
         if len(x) > 1:

@@ -1,4 +1,4 @@
-"""Maxima, minima, top-k and sorted values in terms of ops, each with the arguments of the torch call of its name."""
+"""Maxima, minima, top-k and sorted values in terms of ops; each function has the arguments of its torch call."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ def amin(apply: Apply, input: Tensor, dim: Any = (), keepdim: bool = False) -> T
 def topk(apply: Apply, input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Tensor:
     """The k largest values along a dim, or the k smallest."""
     if not sorted:
-        raise NotReplaced("sorted=False has no stated order")
+        raise NotReplaced("sorted=False returns no defined order")
     if input.dim() == 0 or k == 0:
-        raise NotReplaced("nothing to choose from")
+        raise NotReplaced("no entries to sort")
     op = TopK(int(k), dim)
     return apply(op, input) if largest else -apply(op, -input)
 
 
 def sort(apply: Apply, input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
-    """The values along a dim in order."""
+    """The values along a dim, sorted."""
     if input.dim() == 0:
-        raise NotReplaced("nothing to choose from")
+        raise NotReplaced("no entries to sort")
     return apply(Sort(bool(descending), dim), input)
 
 
 def msort(apply: Apply, input: Tensor) -> Tensor:
-    """The values along the first dim in order."""
+    """The values along the first dim, sorted."""
     return sort(apply, input, 0)
 
 
 def _reduce(apply: Apply, op: Op, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
-    """`op`, which works along the last dim, along the given ones (all for None and ())."""
+    """`op`, which works along the last dim, along the given dims (all for None and ())."""
     if input.dim() == 0:
-        raise NotReplaced("nothing to choose from")
+        raise NotReplaced("a tensor without dimensions")
     given = (
         range(input.dim())
         if dim is None or dim == () or dim == []

@@ -1,4 +1,4 @@
-"""`through`: the hard torch calls of a model or function that was not written for this library, under a strategy."""
+"""`through`: puts the hard torch calls of any model or function under a strategy."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ def through(
 ) -> Through:
     """A block that replaces the hard torch calls of any model or function by ops under a strategy.
 
-    `with through(StraightThrough(), max=Smooth()) as report: loss = model(x)`: `strategy` for every op except those
-    named, by the name of the op's file; an op under None is not replaced. Hard-valued strategies change no bit of the
-    forward pass. A call is unchanged if none of its inputs requires a gradient, so in a `no_grad` block the model is
-    the hard one. `print(report)` lists the hard calls that were replaced and those that were not.
+    `with through(StraightThrough(), max=Smooth()) as report: loss = model(x)`: `strategy` is for every op except those
+    named, by the name of the op's file. An op whose strategy is None is not replaced. Under hard-valued strategies no
+    bit of the forward pass changes. A call is unchanged if none of its inputs requires a gradient, so a `no_grad` block
+    runs the hard model. `print(report)` lists the hard calls that were replaced and those that were not.
 
-    `T` is the temperature of all strategies that use one, their own by default; noise is keyed by (seed, step, number
-    of the noisy call). `empty`: a pair of op and strategy that does not exist is not replaced (`leave`) or raises
-    EmptyCell (`raise`).
-    The block holds for the thread that enters it; of nested blocks only the innermost replaces calls. Layers of this
+    `T` is the temperature of all strategies that use one, by default each strategy's own. Noise is keyed by (seed,
+    step, number of the noisy call). A pair of op and strategy that does not exist is not replaced (`empty="leave"`), or
+    raises EmptyCell (`empty="raise"`).
+    The block acts in the thread that enters it. Of nested blocks only the innermost replaces calls. Layers of this
     library keep their own strategies.
+    Raises RuntimeError if torch.compile traces the block.
     """
     if torch.compiler.is_compiling():
         raise RuntimeError("through cannot be compiled; enter the block around the compiled function")
@@ -57,7 +58,7 @@ def through(
 
 
 class Through(TorchFunctionMode):
-    """The block of `through`; entering it gives its report, which counts on if the block is entered again."""
+    """The block of `through`; entering it returns its report, which continues to count if it is entered again."""
 
     def __init__(self, replacer: Replacer) -> None:
         super().__init__()
@@ -76,7 +77,7 @@ class Through(TorchFunctionMode):
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if torch.compiler.is_compiling():
-            raise RuntimeError("through cannot be compiled; call the model as it is, or use surrogates.convert")
+            raise RuntimeError("through cannot be compiled; call the uncompiled model, or use surrogates.convert")
         kwargs = kwargs or {}
         known = (
             function in CALLS
@@ -92,7 +93,7 @@ class Through(TorchFunctionMode):
 
 @cache
 def _outside_compiler() -> Callable[..., Any]:
-    """`_handle`, kept out of the compiler's hands; needed only where the compiler, slow to import, is imported."""
+    """`_handle`, excluded from compilation; called only if the compiler, which is slow to import, is imported."""
     handle: Callable[..., Any] = torch.compiler.disable(_handle)  # type: ignore[no-untyped-call]
     return handle
 
@@ -114,12 +115,12 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
         if function in UNSUPPORTED:
             replacer.not_replaced(UNSUPPORTED[function].name, "not supported", where)
     elif hard and not marks:
-        replacer.not_replaced(hard.name, "no derivative is asked for", where)
+        replacer.not_replaced(hard.name, "no derivative is recorded", where)
     if marks and function in USES:
         return handling.use(replacer, USES[function], function, args, kwargs, marks, where)
     if marks and function not in NEUTRAL and function.__name__ != "__get__":
         for mark in marks.values():
-            replacer.not_replaced(mark.call, f"its result used by {function.__name__}", where)
+            replacer.not_replaced(mark.call, f"its result is used by {function.__name__}: not supported", where)
     return function(*args, **kwargs)
 
 
@@ -134,13 +135,13 @@ def _replace_or_report(
 
 
 def _mark(x: Tensor) -> Mark | None:
-    """The mark of the innermost block that has one for this tensor, if a derivative is asked for."""
+    """The mark of the innermost block that has one for this tensor, if a derivative by its sources is recorded."""
     found = next((mark for replacer in reversed(_replacers()) if (mark := replacer.marks.get(x))), None)
     return found if found and found.is_recorded else None
 
 
 def _foreign(kind: Any) -> bool:
-    """Whether a tensor class overrides what torch's functions do with it."""
+    """Whether a tensor class overrides torch's functions."""
     return kind is not Tensor and kind.__torch_function__ is not nn.Parameter.__torch_function__
 
 

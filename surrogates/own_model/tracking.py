@@ -1,4 +1,4 @@
-"""Whether a derivative by a tensor is being recorded."""
+"""Finds out whether a derivative by a tensor is being recorded."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ def is_recorded(x: Tensor) -> bool:
 
 
 def tensors(arguments: Any) -> Iterator[Tensor]:
-    """The tensors among a call's arguments, in lists and tuples too."""
+    """The tensors among a call's arguments, also in lists and tuples."""
     if isinstance(arguments, Tensor):
         yield arguments
     elif isinstance(arguments, (tuple, list)):

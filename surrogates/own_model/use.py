@@ -1,4 +1,4 @@
-"""A torch call on the results of comparisons and indices, and the numbers behind them."""
+"""A torch call on results of comparisons and indices, and the numbers that they stand for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from surrogates.own_model.marks import Mark
 
 @dataclass
 class Use:
-    """A torch call on marked tensors. An `inplace` function never gets its first argument itself."""
+    """A torch call on marked tensors. An `inplace` function gets a copy of its first argument."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -23,14 +23,17 @@ class Use:
     marks: Mapping[int, Mark]  # by the id of the tensor
     result: Tensor
     inplace: bool = False
-    soft: bool = False  # whether other numbers than 0 and 1 were read
+    soft: bool = False  # whether numbers other than 0 and 1 were read
 
     def mark(self, argument: Any) -> Mark | None:
-        """The argument's mark."""
+        """The argument's mark; None if it has none."""
         return self.marks.get(id(argument)) if isinstance(argument, Tensor) else None
 
     def lift(self, argument: Any, index: bool = False) -> Any:
-        """The argument with numbers in place of marked tensors; NotReplaced for an index that is used like a number."""
+        """The argument with numbers in place of marked tensors.
+
+        Raises NotReplaced if an index is used as a number, or a mask as an index.
+        """
         if isinstance(argument, (tuple, list)):
             return type(argument)(self.lift(part) for part in argument)
         mark = self.mark(argument)
@@ -42,20 +45,20 @@ class Use:
         return mark.numbers.value
 
     def number(self, argument: Any, like: Tensor) -> Tensor:
-        """The argument lifted, in the precision of `like`."""
+        """The lifted argument, in the precision of `like`."""
         return torch.as_tensor(self.lift(argument), dtype=like.dtype, device=like.device)
 
     def linear(self, numbers: Tensor, form: Callable[[Tensor], Tensor]) -> Tensor:
-        """`form`, linear in the numbers; if those are 0 and 1, the call's own derivatives and those by the numbers."""
+        """`form`, linear in the numbers; for 0 and 1 the call's own derivatives, plus those by the numbers."""
         if self.soft or not self.result.is_floating_point():
             return form(numbers)
         return self.result + form(numbers - numbers.detach())
 
     def argument(self, position: int, name: str) -> Any:
-        """The call's argument of this position or name."""
+        """The call's argument at this position or of this name."""
         return self.args[position] if position < len(self.args) else self.kwargs[name]
 
 
 def finite(x: Tensor) -> Tensor:
-    """x, with 0 in place of what would make 0 times it NaN."""
+    """x, with 0 for entries that times 0 would give NaN."""
     return torch.where(x.isfinite(), x, 0)

@@ -1,4 +1,4 @@
-"""The table of uses: which torch calls on the result of a comparison or an index keep its derivative, by name."""
+"""The table of uses: the torch calls that keep the derivative of a comparison's or an index's result, by name."""
 
 from __future__ import annotations
 

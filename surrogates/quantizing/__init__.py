@@ -1,1 +1,1 @@
-"""Quantizers of tensors, and how their scales are measured."""
+"""Quantizers of tensors and their scales."""

@@ -1,4 +1,4 @@
-"""Quantization with a scale a tensor, a channel or a group, on a symmetric or an affine grid."""
+"""Quantization with one scale a tensor, channel or group, on a symmetric or an affine grid."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ from surrogates.quantizing.scales import SMALLEST, Per, Pieces, positive, with_l
 
 Grid = Literal["symmetric", "affine"]
 Scale = Literal["measured", "learned"]
-TINY = 1e-30  # a measured step never acts below this: a constant piece has range 0
-MARGIN = 1 + 2.0**-21  # keeps the extremes, divided by the step, from being rounded out of the range
+TINY = 1e-30  # the smallest measured step, as a constant piece has range 0
+MARGIN = 1 + 2.0**-21  # keeps the extremes inside the range after the rounded division by the step
 
 
 class Quantizer(Calibrated):
-    """y = z + s quantize((x - z) / s), s and z one a piece of x (`Pieces`).
+    """y = z + s quantize((x - z) / s), with one s and z for each piece of x (`Pieces`).
 
     `grid`:
-    - `symmetric`: z = 0, codes -2^(bits-1) .. 2^(bits-1) - 1, zero among them; one bit has the codes -1 and 1 instead,
-      zero taking -1 (halves round to even).
-    - `affine`: codes 0 .. 2^bits - 1. Zero is not forced into the range: it is no value unless it is an extreme.
+    - `symmetric`: z = 0, codes -2^(bits-1) .. 2^(bits-1) - 1, which include 0. One bit has the codes -1 and 1 instead;
+      0 becomes -1 (halves round to even).
+    - `affine`: codes 0 .. 2^bits - 1. Zero is a value only if it is an extreme.
     `scale`:
-    - `measured`, at every call, as constants without a derivative: max|x| takes the highest code (symmetric); min and
-      max take the lowest and the highest (affine). One symmetric bit is -mean|x| or mean|x|, the two values of least
-      squared error (Rastegari et al. 2016, arXiv 1603.05279). A constant or all-zero piece keeps its value, but for one
-      symmetric bit of zeros, which is -1e-30.
-    - `learned` (LSQ, Esser et al. 2020, arXiv 1902.08153; LSQ+, Bhalgat et al. 2020, arXiv 2004.09576, for z): by the
-      straight-through round dy/ds = code - (x - z)/s inside, the bound's code outside, dy/dz = 0 inside, 1 outside; a
-      bound counts as outside. Both are multiplied by 1 / sqrt(n Q), n the numbers a scale, Q the highest code. s below
-      1e-6 acts as 1e-6 and can come back. `calibrate` sets s = 2 mean|x| / sqrt(Q), for one bit mean|x|; on an
-      affine grid it takes min and max.
+    - `measured` at every call, as constants without a derivative. Symmetric: max|x| gets the highest code. Affine: min
+      and max get the lowest and the highest. One symmetric bit: the values -mean|x| and mean|x|, those of least squared
+      error (Rastegari et al. 2016, arXiv 1603.05279). A constant or all-zero piece keeps its value, except that one
+      symmetric bit makes zeros -1e-30.
+    - `learned` (LSQ, Esser et al. 2020, arXiv 1902.08153; LSQ+, Bhalgat et al. 2020, arXiv 2004.09576, for z). By the
+      straight-through round dy/ds = code - (x - z)/s inside the range and the bound's code outside; dy/dz = 0 inside, 1
+      outside; a bound counts as outside. Both are multiplied by 1 / sqrt(n Q), n the numbers a scale, Q the highest
+      code. s below 1e-6 acts as 1e-6 and can grow again. `calibrate` sets s = 2 mean|x| / sqrt(Q), for one bit s =
+      mean|x|; on an affine grid it uses min and max.
     Shape: that of x, (...). Half precision is computed in float32.
-    Raises ValueError for an unknown grid or scale, or bits that Quantize refuses, EmptyCell for an unfit strategy.
+    Raises ValueError if grid or scale is unknown, or Quantize refuses the bits.
+    Raises EmptyCell if the strategy needs a reading that quantize lacks.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Quantizer(Calibrated):
 
     @property
     def op(self) -> Quantize:
-        """The op on (x - z) / s."""
+        """The op that acts on (x - z) / s."""
         op = self.quantize.op
         assert isinstance(op, Quantize)
         return op
@@ -80,7 +81,7 @@ class Quantizer(Calibrated):
         return self.pieces.join(codes * outer + offset, x)
 
     def _measure(self, pieces: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Steps to divide by and to multiply by, and offsets, (scales, 1) each."""
+        """Steps to divide by, steps to multiply by, and offsets, (scales, 1) each."""
         low, high = pieces.amin(1, keepdim=True), pieces.amax(1, keepdim=True)
         if self.grid == "affine":
             step = (high / self.op.high - low / self.op.high).clamp(min=TINY)
@@ -100,7 +101,7 @@ class Quantizer(Calibrated):
 
     @torch.no_grad()
     def calibrate(self, *x: Tensor) -> None:
-        """Sets a learned scale from the tensor that is to be quantized."""
+        """Sets a learned scale from a tensor that will be quantized."""
         if self.step is None:
             return
         pieces = self.pieces.cut(x[0].detach())
@@ -114,14 +115,17 @@ class Quantizer(Calibrated):
 
 
 def _mean_size(pieces: Tensor) -> Tensor:
-    """mean|x| of each piece, (scales, 1), also where the sum overflows."""
+    """mean|x| of each piece, (scales, 1), without overflow of the sum."""
     sizes = pieces.abs()
     mean = sizes.mean(1, keepdim=True)
     return torch.where(mean.isinf(), (sizes / sizes.shape[1]).sum(1, keepdim=True), mean)
 
 
 def grid_op(bits: int, grid: Grid, scale: Scale) -> Quantize:
-    """The op on numbers in units of the step; raises ValueError for an unknown grid or scale, or unfit bits."""
+    """The op on numbers in units of the step.
+
+    Raises ValueError if grid or scale is unknown, or bits is outside 1 to 16.
+    """
     require_word("grid", grid, get_args(Grid))
     require_word("scale", scale, get_args(Scale))
     Quantize(bits)
@@ -131,7 +135,7 @@ def grid_op(bits: int, grid: Grid, scale: Scale) -> Quantize:
     return Quantize(bits, float(low), float(high), "strict" if scale == "learned" else "inclusive")
 
 
-CHANNEL_AXIS = {  # of the output channels in the weight
+CHANNEL_AXIS = {  # the dimension of the weight that holds the output channels
     nn.Linear: 0,
     nn.Conv1d: 0,
     nn.Conv2d: 0,
@@ -153,14 +157,15 @@ def quantize_weight(
 ) -> nn.Module:
     """Quantizes a layer's weight from now on, by `torch.nn.utils.parametrize`; returns the layer.
 
-    `layer.weight` is then the quantized weight, `layer.parametrizations.weight.original` the parameter that is trained.
-    Channels are the layer's outputs, whatever dimension of the weight they are in.
-    Raises ValueError for a layer whose output channels are not known, and what Quantizer and Pieces raise.
+    `layer.weight` is then the quantized weight, `layer.parametrizations.weight.original` the trained parameter.
+    Channels are the layer's outputs, in whichever dimension of the weight they are.
+    Raises ValueError if the layer is not linear, convolutional or transposed convolutional.
+    Raises what Quantizer and Pieces raise.
     """
     axis = next((axis for kind, axis in CHANNEL_AXIS.items() if isinstance(layer, kind)), None)
     if axis is None:
         known = ", ".join(kind.__name__ for kind in CHANNEL_AXIS)
-        raise ValueError(f"quantize_weight knows {known}, not {type(layer).__name__}")
+        raise ValueError(f"quantize_weight needs a layer of type {known}; got {type(layer).__name__}")
     weight = layer.weight
     assert isinstance(weight, Tensor)
     groups = int(getattr(layer, "groups", 1)) if axis == 1 else 1

@@ -1,4 +1,4 @@
-"""Scales of quantizers: positive whatever an optimizer does, LSQ's gradient scale, and the pieces that share one."""
+"""Scales of quantizers: positive ones, LSQ's gradient scale, and the pieces of a tensor that share one."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from surrogates.core import graft
 from surrogates.float32 import require_count
 from surrogates.naming.member import Member
 
-SMALLEST = 1e-6  # a learned scale never acts below this
+SMALLEST = 1e-6  # a smaller learned scale acts as this one
 Per = Literal["tensor", "channel", "group"]
 
 
 def positive(parameter: Tensor) -> Tensor:
-    """The parameter, at least 1e-6, with the derivative of the parameter: what left the positive numbers comes back."""
+    """max(parameter, 1e-6) with the parameter's derivative, so that a negative parameter can become positive again."""
     return graft(parameter.detach().clamp(min=SMALLEST), parameter)
 
 
 def with_lsq_gradient(parameter: Tensor, count: int, top: float) -> Tensor:
-    """The parameter with its derivative times 1 / sqrt(count top): LSQ's, count numbers a scale, top the highest code.
+    """The parameter with its derivative times 1 / sqrt(count top), count the numbers a scale, top the highest code.
 
-    Esser et al. 2020, arXiv 1902.08153.
+    LSQ (Esser et al. 2020, arXiv 1902.08153).
     """
     return graft(parameter, parameter / math.sqrt(max(1, count) * top))
 
@@ -34,9 +34,10 @@ def with_lsq_gradient(parameter: Tensor, count: int, top: float) -> Tensor:
 class Pieces(Member):
     """Which numbers of a tensor share a scale: all, those of a channel, or `size` neighbours in a channel.
 
-    `axis` is the dimension of the channels, negative ones counted from the end. A transposed convolution with `groups`
-    has its output channels in dimension 1, those of one group after the other along dimension 0.
-    Raises ValueError for an unknown `per`, or in `cut` for channels that `size` does not divide.
+    `axis` is the dimension of the channels; negative ones count from the end. A transposed convolution with `groups`
+    has its output channels in dimension 1, group after group along dimension 0.
+    Raises ValueError if `per` is unknown.
+    Raises ValueError in `cut` if `size` does not divide a channel.
     """
 
     per: Per = "channel"
@@ -49,7 +50,7 @@ class Pieces(Member):
         require_count(group_size=self.size)
 
     def cut(self, x: Tensor) -> Tensor:
-        """(...) to (scales, numbers that share one)."""
+        """(...) to (scales, numbers that share a scale)."""
         if self.per == "tensor":
             return x.reshape(1, -1)
         channels = self._channels_first(x).flatten(1)
@@ -63,7 +64,7 @@ class Pieces(Member):
         return channels.reshape(-1, self.size)
 
     def join(self, pieces: Tensor, like: Tensor) -> Tensor:
-        """The tensor of the shape of `like` that was cut into these pieces."""
+        """Joins pieces to a tensor of the shape of `like`; the inverse of `cut`."""
         if self.per == "tensor":
             return pieces.reshape(like.shape)
         split = torch.unflatten(pieces.reshape(self._channels_first(like).shape), 0, (self.groups, -1))

@@ -1,4 +1,4 @@
-"""The guard of estimators whose first derivative is no function's derivative, so that it has none itself."""
+"""A guard for estimators whose first derivative is not that of any function, so that a second has no meaning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Refused(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        raise RuntimeError("this estimator has no second derivative: its first one is no function's derivative")
+        raise RuntimeError("this estimator has no second derivative, as its first is not that of any function")
 
     jvp = backward
 
@@ -48,9 +48,9 @@ class _FirstOrder(torch.autograd.Function):
 
 
 def first_order(carrier: Tensor) -> Tensor:
-    """A carrier whose first derivative may be taken, and whose second raises RuntimeError: it would mean nothing.
+    """A carrier whose second derivative raises RuntimeError, as it has no meaning.
 
-    Under torch.compile the second derivative is that of the carrier as it stands.
+    Under torch.compile the second derivative is the carrier's own, without an error.
     """
     if torch.compiler.is_compiling():
         return carrier

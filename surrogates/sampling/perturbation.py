@@ -1,4 +1,4 @@
-"""An op's own noise: the law under which its smooth reading is, or stands for, the mean of hard(x + T e)."""
+"""An op's own noise: under its law the smooth reading is, or stands for, the mean of hard(x + T e)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from surrogates.noise import gumbel
 
 
 def standard_noise(op: Op, p: Tensor, kernel: str | None) -> Tensor:
-    """Uniforms p to noise of scale 1: the kernel's for ops that take one, centred Gumbel for other ops over a dim."""
+    """Maps uniforms p to noise of scale 1: the kernel's for ops that take one, centred Gumbel for ops over a dim."""
     if op.takes_kernel():
         assert kernel is not None
         return KERNELS[kernel].quantile(p)
@@ -23,7 +23,7 @@ def standard_noise(op: Op, p: Tensor, kernel: str | None) -> Tensor:
 def add_noise(op: Op, x: Tensor, e: Tensor, T: Tensor | float) -> Tensor:
     """x + T e, e in units of the op's temperature, in the precision of e; its derivative by x is 1.
 
-    A row of an op over a dim that holds the infinite entry that wins gets no Gumbel noise: it has its hard value.
+    For an op over a dim, a row that contains the winning infinity gets no noise, so it keeps its hard value.
     """
     if not op.takes_kernel():
         winning = x.detach() == (-math.inf if op.subtracts_noise else math.inf)
@@ -32,6 +32,6 @@ def add_noise(op: Op, x: Tensor, e: Tensor, T: Tensor | float) -> Tensor:
 
 
 def check_one_input(op: Op, name: str) -> None:
-    """Raises EmptyCell for an op of several inputs: the noise would have no stated place."""
+    """Raises EmptyCell if the op has several inputs, as it is not defined which of them gets the noise."""
     if op.inputs > 1:
-        raise EmptyCell(f"{name} puts noise on one input, and {type(op).__name__} has {op.inputs}")
+        raise EmptyCell(f"{name} adds noise to one input and needs an op of one; {type(op).__name__} has {op.inputs}")

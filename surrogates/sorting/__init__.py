@@ -1,1 +1,1 @@
-"""The mathematics of order that several ops share: relaxed permutations, sorting networks, sorted values."""
+"""The mathematics of order shared by several ops: relaxed permutations, sorting networks, sorted values."""

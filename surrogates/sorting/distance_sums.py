@@ -1,7 +1,7 @@
-"""Products with SoftSort's weights in n log n time and linear memory: sums along a sorted row, without a matrix.
+"""Products with SoftSort's weights by sums along a sorted row, in n log n time and linear memory, without a matrix.
 
-With ascending x and e_i = exp((x_i - x_1) / T), the weight K_ij = exp(-|x_i - x_j| / T) is e_j / e_i below x_i and
-e_i / e_j above it, so
+With ascending x and e_i = exp((x_i - x_1) / T), the weight K_ij = exp(-|x_i - x_j| / T) is e_j / e_i below x_i and e_i
+/ e_j above it, so
 
     sum_j K_ij v_j = sum_{x_j < x_i} e_j v_j / e_i + sum_{x_j = x_i} v_j + e_i sum_{x_j > x_i} v_j / e_j.
 
@@ -17,11 +17,11 @@ from torch import Tensor
 from surrogates.known import at_hand, readable
 from surrogates.sorting.values import ordered
 
-REACH = 600.0  # T between the ends of a row
+REACH = 600.0  # largest distance between the ends of a row, in units of T
 
 
 def within_reach(rows: Tensor, T: Tensor | float) -> bool:
-    """Whether float64 holds the factors e_i of these rows; False, too, where finding out breaks a graph or waits."""
+    """Whether float64 holds the factors e_i of these rows; False, too, if reading them breaks a graph or waits."""
     temperature = readable(T)
     if temperature is None or rows.numel() == 0 or not at_hand(rows):
         return False
@@ -50,9 +50,9 @@ def distance_sums(x: Tensor, v: Tensor, T: Tensor | float) -> Tensor:
     """sum_j exp(-|x_i - x_j| / T) v_j for ascending x (..., n) and v (..., c, n); |.| has the derivative 0 at a tie."""
     level = x.detach()
     first = torch.searchsorted(level, level).unsqueeze(-2).expand_as(v)  # how many entries are below x_i
-    last = torch.searchsorted(level, level, right=True).unsqueeze(-2).expand_as(v)  # and how many up to it
+    last = torch.searchsorted(level, level, right=True).unsqueeze(-2).expand_as(v)  # how many are at most x_i
     height = ((x - level[..., :1]) / T).unsqueeze(-2)
-    e, inverse = height.exp(), (-height).exp()  # products of the two keep within float64, quotients by e * e do not
+    e, inverse = height.exp(), (-height).exp()  # float64 holds products of the two, not quotients by e * e
     up, tied = (F.pad(terms.cumsum(-1), (1, 0)) for terms in (v * e, v))
     down = F.pad((v * inverse).flip(-1).cumsum(-1).flip(-1), (0, 1))
     return up.gather(-1, first) * inverse + tied.gather(-1, last) - tied.gather(-1, first) + down.gather(-1, last) * e

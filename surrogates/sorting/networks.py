@@ -33,7 +33,7 @@ def layers(n: int) -> tuple[Layer, ...]:
 
 
 def exact(rows: Tensor) -> Tensor:
-    """The sorted values by exact swaps; a tie leaves the order as it is."""
+    """The sorted values by exact swaps; tied entries stay in their order."""
     rows = _without_infinite_slopes(rows)
     for lower, upper in layers(rows.shape[-1]):
         a, b = _wires(rows, lower), _wires(rows, upper)
@@ -51,8 +51,8 @@ def exact_swap(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 def relaxed(rows: Tensor, kernel: Kernel, T: Tensor | float, positions: bool = False) -> Tensor:
     """The network with soft swaps: the lower wire gets F((b - a) / T) a + F((a - b) / T) b, the upper one the rest.
 
-    The sorted values (..., n), or, as `positions`, the doubly stochastic matrix (..., n, n) that makes them of the
-    rows. An infinite number is compared exactly.
+    Returns the sorted values (..., n), or with `positions` the doubly stochastic matrix (..., n, n) that maps the rows
+    to them. An infinite number is compared exactly.
     """
     n = rows.shape[-1]
     rows = _without_infinite_slopes(rows)
@@ -76,7 +76,7 @@ def _without_infinite_slopes(rows: Tensor) -> Tensor:
 
 
 def _order(a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-    """How far a is below b, between 0 and 1; exactly 0 or 1 where one of them is infinite."""
+    """How far a is below b, between 0 and 1; exactly 0 or 1 if one of them is infinite."""
     infinite = a.isinf() | b.isinf()
     gap = torch.where(infinite, 0, b - a)
     compared = (a <= b).to(a.dtype).masked_fill(a.isnan() | b.isnan(), torch.nan)
@@ -84,7 +84,7 @@ def _order(a: Tensor, b: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
 
 
 def _soft_swap(a: Tensor, b: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
-    """The two mixtures; 0 * inf would be NaN where an infinite number is compared."""
+    """The two mixtures; infinite numbers are compared, as 0 * inf would be NaN."""
     infinite = a.isinf() | b.isinf()
     first, second = (torch.where(infinite, 0, x) for x in (a, b))
     step = (1 - keep) * (second - first)

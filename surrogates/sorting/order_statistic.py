@@ -1,4 +1,4 @@
-"""The base of ops that read one or two places of the sorted row, as median and quantile."""
+"""The base of ops that read one or two places of the sorted row: median and quantile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SortedValues = Callable[[Tensor, slice], Tensor]  # of rows (..., n) and places,
 
 @dataclass(frozen=True)
 class OrderStatistic(Op):
-    """An op that `from_sorted` makes of some sorted values along its `dim`; each reading sorts in its own way."""
+    """An op computed by `from_sorted` from some sorted values along its `dim`; each reading sorts in its own way."""
 
     elementwise: ClassVar[bool] = False
     keeps_shape: ClassVar[bool] = False
@@ -28,7 +28,7 @@ class OrderStatistic(Op):
     rules: ClassVar[tuple[str, ...]] = ("minimum_norm", "first")
 
     def from_sorted(self, x: Tensor, sort: SortedValues) -> Tensor:
-        """The op in terms of the sorted values of rows at some places."""
+        """The op's value, from the sorted values of rows at some places."""
         raise NotImplementedError
 
     def hard(self, x: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""Relaxed permutation matrices (..., n, n) of rows (..., n): [rank, entry], ascending, each rank's weights sum to 1.
+"""Relaxed permutation matrices (..., n, n) of rows (..., n): [rank, entry], ascending; the weights of a rank sum to 1.
 
-Infinite entries keep their hard ranks and have no part in the others'. In the forms with a softmax a weight below the
-dtype's normal range is 0, and so may one be that is up to n times above it.
+Infinite entries keep their hard ranks and have the weight 0 at the other ranks. In the forms with a softmax, a weight
+below the dtype's normal range is 0; a weight up to n times above that range may be 0 too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ALL = slice(None)  # the ranks wanted
 
 
 def exact_matrix(order: Tensor, rows: Tensor) -> Tensor:
-    """The permutation matrix of an order, or of some of its ranks; NaN for a row with a NaN."""
+    """The permutation matrix of an order, or its rows for some ranks; NaN for a row with a NaN."""
     zeros = torch.zeros((*order.shape, rows.shape[-1]), dtype=rows.dtype, device=rows.device)
     matrix = zeros.scatter(-1, order.unsqueeze(-1), 1.0)
     return matrix.masked_fill(rows.isnan().any(-1, keepdim=True).unsqueeze(-1), torch.nan)
@@ -53,11 +53,11 @@ def neural_sort(rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
 
 
 def _distances(rows: Tensor, entries: Tensor) -> Tensor:
-    """sum_k |x_j - x_k| by running sums; `entries` are the rows, or have 0 in place of infinite numbers."""
+    """sum_k |x_j - x_k| by running sums; `entries` are the rows, with 0 in place of infinite numbers."""
     order = rows.detach().sort(dim=-1).indices
     level = rows.detach().gather(-1, order)
     first = torch.searchsorted(level, rows.detach().contiguous())  # how many entries are below x_j
-    last = torch.searchsorted(level, rows.detach().contiguous(), right=True)  # and how many up to it
+    last = torch.searchsorted(level, rows.detach().contiguous(), right=True)  # how many are at most x_j
     sums = F.pad(entries.gather(-1, order).double().cumsum(-1), (1, 0))
     below, above = sums.gather(-1, first), sums[..., -1:] - sums.gather(-1, last)
     return ((first + last - rows.shape[-1]) * entries - below + above).to(rows.dtype)
@@ -83,7 +83,7 @@ def _soft_slopes(slope: Tensor, values: Tensor, entries: Tensor) -> tuple[Tensor
 
 
 def _neural_logits(factors: Tensor, entries: Tensor, distances: Tensor) -> Tensor:
-    """f_i x_j - d_j, minus its maximum over j before a division by T could overflow."""
+    """f_i x_j - d_j minus its maximum over j, as the division by T could overflow without that."""
     logits = (factors.unsqueeze(-1) * entries.unsqueeze(-2)).sub_(distances.unsqueeze(-2))
     return logits.sub_(logits.detach().amax(-1, keepdim=True)) if logits.numel() else logits
 
@@ -97,11 +97,11 @@ SOFT_SORT, NEURAL_SORT = Law(_soft_logits, _soft_slopes), Law(_neural_logits, _n
 
 
 def _participants(rows: Tensor) -> Tensor:
-    """The entries that are not infinite; all of a row that has no other."""
+    """The finite entries; all entries of a row without a finite one."""
     finite = ~rows.isinf()
     return finite | ~finite.any(-1, keepdim=True)
 
 
 def _with_hard_ranks(soft: Tensor, values: Tensor, order: Tensor, rows: Tensor) -> Tensor:
-    """The soft weights, with the hard ones at ranks whose value is infinite."""
+    """The soft weights, with hard weights at ranks of infinite value."""
     return torch.where(values.isinf().unsqueeze(-1), exact_matrix(order, rows.detach()), soft)

@@ -1,7 +1,7 @@
 """The weights P_ij of a relaxed order: softmax over j of logits_ij / T, for logits that a law makes of a few vectors.
 
 Autograd would keep several n x n tensors a row and write the derivative of each to memory. A large batch is computed in
-pieces that stay in the cache instead, forward and backward, and only the weights are kept.
+cache-sized pieces instead, forward and backward, and only the weights are kept.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from torch import Tensor
 from surrogates.float32 import autocasts
 from surrogates.known import at_hand, dual
 
-PIECE = 2**17  # weights of a piece for each thread
+PIECE = 2**17  # weights in a piece, for each thread
 
 
 class Law(NamedTuple):
-    """Logits (..., k, n), not above 0, of vectors: the first (..., k) by ranks, the others (..., n) by entries."""
+    """Logits (..., k, n), at most 0, from vectors: the first (..., k) by ranks, the others (..., n) by entries."""
 
     logits: Callable[..., Tensor]  # of the vectors, before the division by T
     slopes: Callable[..., tuple[Tensor, ...]]  # of the derivative by the logits and the vectors
 
 
 def weights(law: Law, T: Tensor | float, *vectors: Tensor) -> Tensor:
-    """P (..., k, n). A batch of one piece is left to autograd, and so is what the Function does not differentiate."""
+    """P (..., k, n).
+
+    Autograd differentiates a batch of one piece, and what the Function does not support.
+    """
     rows, width = vectors[0].shape[:-1].numel(), vectors[0].shape[-1] * vectors[1].shape[-1]
     varying = isinstance(T, Tensor) and (T.requires_grad or T.dim() > 0 or dual(T))
     if varying or not all(map(at_hand, vectors)) or dual(*vectors) or rows <= _rows_a_piece(width):
@@ -38,16 +41,16 @@ def weights(law: Law, T: Tensor | float, *vectors: Tensor) -> Tensor:
 
 
 def softmax(logits: Tensor) -> Tensor:
-    """Over the last dim, for logits with the maximum 0; a weight below the dtype's normal range is 0.
+    """softmax over the last dim, for logits with maximum 0; a weight below the dtype's normal range is 0.
 
-    A CPU takes many times as long for such numbers. A weight that is up to n times above that range may be 0 as well.
+    A CPU is many times slower on such numbers. A weight up to n times above that range may be 0 too.
     """
     lowest = math.log(torch.finfo(logits.dtype).tiny * max(1, logits.shape[-1]))
     return torch.softmax(F.threshold(logits, lowest, -math.inf), -1)
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """a @ b; by elements under autocast, which would round the factors."""
+    """a @ b; elementwise under autocast, as autocast would round the factors."""
     if autocasts(a):
         return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)
     return a @ b

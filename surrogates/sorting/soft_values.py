@@ -10,7 +10,7 @@ from surrogates.sorting.permutations import ALL, Relaxation, soft_sort
 from surrogates.sorting.relaxed_order import product
 from surrogates.sorting.values import hard_ranks, ordered, with_nan_rows, without_infinity
 
-FEW = 16  # up to so many ranks, rows of the matrix cost less than the sums without one
+FEW = 16  # up to this many ranks the matrix costs less than the sums along the sorted row
 
 
 def soft_values(relaxation: Relaxation, rows: Tensor, T: Tensor | float, ranks: slice = ALL) -> Tensor:
@@ -24,7 +24,7 @@ def soft_values(relaxation: Relaxation, rows: Tensor, T: Tensor | float, ranks: 
 
 
 def mean_ranks(relaxation: Relaxation, rows: Tensor, T: Tensor | float) -> Tensor:
-    """sum_i i P_ij / sum_i P_ij by entries, as columns of P need not sum to 1; infinite entries have hard ranks."""
+    """sum_i i P_ij / sum_i P_ij by entries, as P's columns need not sum to 1; infinite entries have hard ranks."""
     if relaxation is soft_sort and rows.shape[-1] > FEW and distance_sums.within_reach(rows, T):
         return distance_sums.mean_ranks(rows, T)
     places = torch.arange(1, rows.shape[-1] + 1, dtype=rows.dtype, device=rows.device)

@@ -19,13 +19,13 @@ def from_last(x: Tensor, dim: int) -> Tensor:
 
 
 def ordered(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The sorted values, with their graph, and the order; tied entries keep their order."""
+    """The sorted values, with their graph, and the order; tied entries stay in their order."""
     order = rows.detach().sort(dim=-1, stable=True).indices
     return rows.gather(-1, order), order
 
 
 def shared(rows: Tensor) -> Tensor:
-    """The sorted values, each with its derivative shared evenly among the entries that are equal to it."""
+    """The sorted values; the derivative of each is shared evenly among the entries equal to it."""
     values, _ = ordered(rows)
     level = values.detach()
     group = _groups(level)
@@ -41,7 +41,7 @@ def with_nan_rows(values: Tensor, rows: Tensor) -> Tensor:
 
 
 def hard_ranks(rows: Tensor) -> Tensor:
-    """1 + number of smaller entries; sorted, counted and put back, in calls that ONNX has too."""
+    """1 + number of smaller entries, by calls that ONNX has too."""
     values, order = rows.detach().sort(dim=-1)
     group = _groups(values)
     sizes = torch.zeros_like(group).scatter_add(-1, group, torch.ones_like(group))
@@ -50,7 +50,7 @@ def hard_ranks(rows: Tensor) -> Tensor:
 
 
 def _groups(values: Tensor) -> Tensor:
-    """For sorted values, the number of the group of equal ones to which each belongs, from 0."""
+    """The index, from 0, of the group of equal values that each sorted value belongs to."""
     changes = (values[..., 1:] != values[..., :-1]).long().cumsum(-1)
     return torch.cat([torch.zeros_like(values[..., :1], dtype=torch.long), changes], -1)
 

@@ -1,1 +1,1 @@
-"""Mathematics of staircases: exact expectations under a kernel, sums over steps."""
+"""The mathematics of staircases: exact expectations under a kernel, sums over steps."""

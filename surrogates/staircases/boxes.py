@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def box_ripple(boxes: int, r: Tensor, h: Tensor) -> Tensor:
-    """E[round(x + h e)] - x for e uniform on (-1, 1), or the mean of two such; r is x's offset from a step of round."""
+    """E[round(x + h e)] - x, r the offset of x from a step; e is uniform on (-1, 1), or the mean of two such."""
     right, left = _sawtooth(r + h), _sawtooth(r - h)
     if boxes == 1:
         return (left**2 - right**2) / (4 * h)
@@ -16,7 +16,7 @@ def box_ripple(boxes: int, r: Tensor, h: Tensor) -> Tensor:
 
 
 def box_ripple_slope(boxes: int, r: Tensor, h: Tensor) -> Tensor:
-    """Its derivative by x."""
+    """The derivative of `box_ripple` by x."""
     right, left = _sawtooth(r + h), _sawtooth(r - h)
     if boxes == 1:
         return (left - right) / (2 * h)
@@ -24,6 +24,6 @@ def box_ripple_slope(boxes: int, r: Tensor, h: Tensor) -> Tensor:
 
 
 def _sawtooth(r: Tensor) -> Tensor:
-    """x - round(x), where r = 0 on a step of round."""
+    """x - round(x); r = 0 at a step of round."""
     y = r + 0.5
     return y - torch.round(y)

@@ -1,4 +1,4 @@
-"""E[floor(x + 1/2 + T e)], the smooth round: at small T a window of steps, at larger T a series or a closed form."""
+"""E[floor(x + 1/2 + T e)], the smooth round: at small T a window of steps, at larger T a series or closed form."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Part = Callable[[Kernel, float | None, Tensor, Tensor], Tensor]
 
 
 def unbounded_stairs(x: Tensor, kernel: Kernel, T: Tensor | float) -> Tensor:
-    """E[floor(x + 1/2 + T e)]: value and slope right at every T and every magnitude of x.
+    """E[floor(x + 1/2 + T e)], value and slope, for every T and every magnitude of x.
 
-    A window of neighbouring steps is exact at small T; at larger T its Fourier series is (Poisson summation). For
-    float32 both are within 1e-6 where they meet. Compact kernels have a closed form instead of a series.
+    A window of neighbouring steps is exact at small T, its Fourier series at larger T (Poisson summation). In float32
+    the two agree to 1e-6 where they meet. Compact kernels have a closed form instead of the series.
     """
     read = readable(T)
     value, slope = (_curve(*parts, kernel, read) for parts in (VALUE, SLOPE))
@@ -33,14 +33,14 @@ def unbounded_slope(x: Tensor, kernel: Kernel, T: Tensor) -> Tensor:
 
 
 def tanh_stairs(x: Tensor, a: Tensor | float) -> Tensor:
-    """floor(x) + 1/2 + tanh(a r) / (2 tanh(a / 2)), r = x - floor(x) - 1/2: a soft round, but no expectation."""
+    """floor(x) + 1/2 + tanh(a r) / (2 tanh(a / 2)), r = x - floor(x) - 1/2: a soft round, not an expectation."""
     n, r = _split(x)
     end = torch.tanh(0.5 * number_like(x, a))
     return n + (0.5 + torch.tanh(a * r) / (2 * end))
 
 
 def _curve(near: Part, far: Part, kernel: Kernel, read: float | None) -> Curve:
-    """The window's sum up to its largest T, the series beyond; both where T could not be read."""
+    """The window's sum up to its largest T, the series beyond; both are computed where T could not be read."""
 
     def curve(x: Tensor, T: Tensor) -> Tensor:
         limit = _window(kernel, x.dtype)[1]
@@ -91,7 +91,7 @@ def _far_slope(kernel: Kernel, read: float | None, x: Tensor, T: Tensor) -> Tens
 
 
 VALUE, SLOPE = (_near_value, _far_value), (_near_slope, _far_slope)
-_WINDOWS = {  # float32, float64: steps summed to each side, largest T at which that is exact, harmonics needed above
+_WINDOWS = {  # float32, float64: steps summed on each side, largest T at which they are exact, harmonics above it
     Logistic: ((1, 0.09, 8), (5, 0.2, 8)),
     Normal: ((1, 0.25, 5), (3, 0.35, 5)),
 }

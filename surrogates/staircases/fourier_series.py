@@ -1,4 +1,4 @@
-"""The Fourier series of the smooth round, E[floor(x + 1/2 + T e)], by Poisson summation; few harmonics at large T.
+"""The Fourier series of the smooth round, E[floor(x + 1/2 + T e)], by Poisson summation; large T needs few harmonics.
 
 sin(n t) / sin(t) and cos(n t) are polynomials in cos(t), so a series takes one sine and one cosine an entry.
 """
@@ -20,7 +20,7 @@ Powers = tuple[Tensor, ...]  # coefficients of the powers of cos(2 pi r), lowest
 def ripple(kernel: Kernel, read: float | None, r: Tensor, T: Tensor, harmonics: int) -> Tensor:
     """E[floor(x + 1/2 + T e)] - x = sum_n phi(2 pi n T) sin(2 pi n r) / (n pi), phi(w) = E[cos(w e)].
 
-    r is the offset of x from the nearest step, and `read` is T as a number, if it is known.
+    r is the offset of x from the nearest step. `read` is T as a number, None if it is unknown.
     """
     sines = _polynomial(_weights(kernel, read, r, T, harmonics, cosines=False), torch.cos(2 * math.pi * r))
     return torch.sin(2 * math.pi * r) * sines

@@ -1,6 +1,7 @@
-"""E[table(x + T e)] for a table along an evenly spaced grid: each entry by its probability, in bounded memory.
+"""E[table(x + T e)] for a table on an evenly spaced grid: the entries weighted by their probabilities.
 
-Autograd would keep several tensors an entry. The Function below keeps its inputs and works piece by piece.
+Autograd would keep several tensors an entry. The Function below keeps its inputs and works in pieces, in bounded
+memory.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from surrogates.known import dual, number_like
 from surrogates.staircases.steps import Steps, width
 from surrogates.torch_private import transforms_active
 
-PIECE = 2**19  # numbers, in a CPU's cache
-GATHER = 0.1  # gathering an entry costs as much as ten entries of a product
+PIECE = 2**19  # numbers that fit into a CPU's cache
+GATHER = 0.1  # gathering an entry costs as much as ten entries of a product, so a window must be that much smaller
 
 
 def mixture(x: Tensor, table: Tensor, kernel: Kernel, T: Tensor | float, low: float, step: float) -> Tensor:
@@ -33,7 +34,7 @@ def mixture(x: Tensor, table: Tensor, kernel: Kernel, T: Tensor | float, low: fl
 
 
 def shares(x: Tensor, T: Tensor | float, steps: Steps) -> Tensor:
-    """The probability of each of the entries between `steps`, (..., n) for x (..., 1)."""
+    """The probability of each entry between `steps`, (..., n) for x (..., 1)."""
     edges = steps.first + steps.step * torch.arange(steps.count, dtype=x.dtype, device=x.device)
     beyond = steps.kernel.cdf((x - edges) / T)
     return torch.cat([torch.ones_like(x), beyond], -1) - torch.cat([beyond, torch.zeros_like(x)], -1)
@@ -44,13 +45,13 @@ def _mix(x: Tensor, table: Tensor, T: Tensor, steps: Steps) -> Tensor:
 
 
 def _by_torch(x: Tensor, table: Tensor, T: Tensor) -> bool:
-    """Whether autograd takes the sum: under a compiler, torch.func or forward mode, or for a table of another dtype."""
+    """Whether autograd differentiates the sum: under a compiler, torch.func or forward mode, or with mixed dtypes."""
     transformed = torch.compiler.is_compiling() or transforms_active()
     return transformed or dual(x, table) or x.dtype != table.dtype or T.dim() > 0 or len(table) < 2
 
 
 class _Mixture(torch.autograd.Function):
-    """For x (b,) and a table (n,); T is a constant."""
+    """Mixes a table (n,) for x (b,); T is a constant."""
 
     @staticmethod
     @without_autocast
@@ -67,7 +68,7 @@ class _Mixture(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, table, T = ctx.saved_tensors
         steps: Steps = ctx.steps
-        if torch.is_grad_enabled():  # the derivatives get a graph of their own
+        if torch.is_grad_enabled():  # for a second derivative
             whole = Steps(steps.kernel, steps.first, steps.step, steps.count, steps.count)
             again = _mix(x.unsqueeze(-1), table, T, whole)
             wanted = [leaf if needed else None for leaf, needed in zip((x, table), ctx.needs_input_grad, strict=False)]
@@ -95,7 +96,7 @@ def _value(x: Tensor, table: Tensor, T: Tensor, steps: Steps) -> Tensor:
 
 
 def _slopes(x: Tensor, gradient: Tensor, table: Tensor, T: Tensor, steps: Steps, by_table: Tensor) -> Tensor:
-    """The derivative by x; adds the derivative by the table to `by_table`."""
+    """The derivative by x; the derivative by the table is added to `by_table`."""
     u, index = _window(x, T, steps)
     beyond, density = steps.kernel.cdf_and_density(u)
     inner = beyond[:-1] - beyond[1:]
@@ -112,7 +113,7 @@ def _slopes(x: Tensor, gradient: Tensor, table: Tensor, T: Tensor, steps: Steps,
 
 
 def _window(x: Tensor, T: Tensor, steps: Steps) -> tuple[Tensor, Tensor | None]:
-    """(x - edge) / T at the edges summed, (edges, b), and the entries between them, None if these are all."""
+    """(x - edge) / T at the summed edges, (edges, b), and the entries between them; None if all edges are summed."""
     offsets = steps.step * torch.arange(steps.width, dtype=x.dtype, device=x.device).unsqueeze(-1)
     if steps.width == steps.count:
         return (x - steps.first - offsets) / T, None

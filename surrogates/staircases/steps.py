@@ -1,7 +1,7 @@
 """Sums over the steps of a bounded staircase: E[stairs(x + T e)] and E[table(x + T e)], in bounded memory.
 
-Beyond the kernel's reach a step counts exactly 0 or 1. So, where T can be read, only a window of steps around x is
-summed, with the same value; it moves with x and is held inside the staircase.
+Beyond the kernel's reach a step counts exactly 0 or 1. So if T can be read, only a window of steps around x is summed,
+with the same result. The window moves with x and stays inside the staircase.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from surrogates.kernels import Kernel
 from surrogates.known import readable
 from surrogates.staircases.recompute import recompute
 
-TOGETHER = 2**18, 2**20  # numbers at once: on a CPU, within its cache; on a GPU or in a compiled graph
+TOGETHER = 2**18, 2**20  # numbers in a block: on a CPU, to fit its cache; on a GPU or in a compiled graph
 
 
 def bounded_stairs(
@@ -35,7 +35,7 @@ def bounded_slope(x: Tensor, kernel: Kernel, T: Tensor, first: float, step: floa
 
 
 def width(kernel: Kernel, x: Tensor, T: Tensor | float, step: float, count: int, worth: float = 1.0) -> int:
-    """How many steps are summed: those that the kernel reaches if they are fewer than `worth` of all, else all."""
+    """The number of steps summed: those that the kernel reaches if they are fewer than `worth` of all, else all."""
     temperature = readable(T)
     reach = kernel.reach[x.dtype == torch.float64]
     if temperature is None or not math.isfinite(reach * temperature):
@@ -55,12 +55,12 @@ class Steps:
     width: int
 
     def start(self, x: Tensor) -> Tensor:
-        """How many steps lie before the window, a whole number of x's dtype; NaN where x is."""
+        """The number of steps before the window, in x's dtype; NaN where x is NaN."""
         nearest = torch.floor((x - (self.first - self.step)) / self.step)
         return torch.clamp(nearest - self.width // 2, 0, self.count - self.width)
 
     def passed(self, x: Tensor, T: Tensor) -> Tensor:
-        """Expected number of steps passed."""
+        """The expected number of steps passed."""
         distance, passed = x - self.first, torch.zeros_like(x)
         if self.width < self.count:
             passed = self.start(x)
@@ -70,7 +70,7 @@ class Steps:
         return passed
 
     def slope(self, x: Tensor, T: Tensor) -> Tensor:
-        """Its derivative."""
+        """The derivative of `passed` by x."""
         distance = x - self.first
         if self.width < self.count:
             distance = distance - self.start(x) * self.step
@@ -80,7 +80,7 @@ class Steps:
         return total / T
 
     def blocks(self, distance: Tensor, T: Tensor) -> Iterator[Tensor]:
-        """(distance - k step) / T for the steps k of the window along a first dimension, in cache-sized blocks."""
+        """(distance - k step) / T for the window's steps k, along a new first dimension, in cache-sized blocks."""
         offsets = self.step * torch.arange(self.width, dtype=distance.dtype, device=distance.device)
         at_once = max(1, TOGETHER[distance.is_cuda or torch.compiler.is_compiling()] // max(1, distance.numel()))
         sharpness = 1 / T

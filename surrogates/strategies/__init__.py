@@ -1,10 +1,10 @@
-"""Strategies, one a file; `surrogates.strategies.Smooth` finds its own. Shared bases stand beside them."""
+"""Strategies and their shared bases, one a file; `surrogates.strategies.Smooth` imports the file of `Smooth`."""
 
 from typing import TYPE_CHECKING
 
 from surrogates.core import STRATEGIES
 
-if TYPE_CHECKING:  # for type checkers and editors, which run nothing; a test compares with the files
+if TYPE_CHECKING:  # type checkers and editors need the names; a test compares them with the files
     from surrogates.strategies.dither import Dither as Dither
     from surrogates.strategies.gumbel import Gumbel as Gumbel
     from surrogates.strategies.gumbel_rao import GumbelRao as GumbelRao

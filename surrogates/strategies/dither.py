@@ -13,10 +13,10 @@ from surrogates.strategies.staircase import check_staircase
 class Dither(Strategy):
     """y = hard(x + step (u - 1/2)), u uniform on (0, 1), with the derivative of the op's own proxy, the identity.
 
-    Stochastic rounding: of the two neighbouring values each is taken with the probability that makes E[y] linear,
-    E[round] = x, E[floor] = x - step / 2 and E[quantize] = clamp(x, low, high) (Gupta et al. 2015, arXiv 1502.02551),
-    so the proxy, x or x clipped, has that mean's derivative; floor and ceil with bounds pass it outside them too.
-    The derivative of E[f(y)] is exact for an affine f.
+    Stochastic rounding (Gupta et al. 2015, arXiv 1502.02551): y is one of the two neighbouring values. Their
+    probabilities make the mean linear: E[round] = x, E[floor] = x - step / 2, E[quantize] = clamp(x, low, high).
+    The proxy, x or x clipped, has the derivative of that mean; floor and ceil with bounds have the derivative 1 outside
+    them too. The derivative of E[f(y)] is exact for an affine f.
     """
 
     soft_forward: ClassVar[bool] = True

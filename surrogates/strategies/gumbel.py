@@ -16,10 +16,11 @@ NOISE = "logistic"  # the difference of two Gumbel variables
 class Gumbel(Tempered):
     """y = hard(x + g) with the derivative of s = smooth(x + g, T), or s itself with `value="soft"`; g of scale 1.
 
-    g is Gumbel noise for ops over a dim, logistic (the difference of two Gumbel variables) for elementwise ones, so
-    that argmax is drawn from softmax(x), heaviside from sigmoid(x); T only relaxes (Jang, Gu & Poole 2017, arXiv
-    1611.01144; Maddison, Mnih & Teh 2017, arXiv 1611.00712). Biased for every T > 0; as T -> 0 the bias goes and the
-    variance grows without bound. Derivatives of every order are those of s for the noise at hand.
+    g is Gumbel noise for ops over a dim and logistic noise (the difference of two Gumbel variables) for elementwise
+    ops. So argmax is drawn from softmax(x), heaviside from sigmoid(x); T only relaxes (Jang, Gu & Poole 2017, arXiv
+    1611.01144; Maddison, Mnih & Teh 2017, arXiv 1611.00712).
+    Biased for every T > 0. As T -> 0 the bias vanishes and the variance grows without bound. For the noise drawn, the
+    derivatives of every order are those of s.
     """
 
     value: Literal["hard", "soft"] = "hard"

@@ -15,10 +15,10 @@ from surrogates.strategies.samples import Averaged
 class GumbelRao(Averaged):
     """D of law softmax(x) with the derivative of mean_k softmax((x + g_k) / T), g_k Gumbel given D, held as numbers.
 
-    The mean over k = 1 .. `samples` draws of the noise given that it leads to D (Paulus, Maddison & Krause 2021, arXiv
-    2010.04838): the mean of `gumbel`'s derivative, of every order, with less variance. With theta the logits,
-    Z = sum exp(theta) and E_j standard exponential, theta + g is log Z - log E_i at the chosen i, and
-    -log(E_j exp(-theta_j) + E_i / Z) elsewhere.
+    k = 1 .. `samples` counts draws of the noise, given that the noise leads to D (Paulus, Maddison & Krause 2021, arXiv
+    2010.04838). In the mean the derivative, of every order, is that of `gumbel`, with less variance.
+    With theta the logits, Z = sum exp(theta) and E_j standard exponential, theta + g is log Z - log E_i at the chosen
+    i, and -log(E_j exp(-theta_j) + E_i / Z) elsewhere.
     """
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
@@ -38,7 +38,7 @@ class GumbelRao(Averaged):
 
 
 def draw_given(logits: Tensor, one_hot: Tensor, p: Tensor) -> Tensor:
-    """Draws of theta + g given that their largest entry is the chosen one; p uniforms (samples, ..., n)."""
+    """Draws theta + g, given that its largest entry is the chosen one; p are uniforms (samples, ..., n)."""
     top = logits.amax(-1, keepdim=True)
     rates = torch.exp(logits - torch.where(top.isinf(), 0, top))
     waiting = -torch.log(p)

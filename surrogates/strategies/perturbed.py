@@ -1,4 +1,4 @@
-"""Perturbed ops: the derivative of a mean over noise, from values of the op alone."""
+"""Perturbed ops: the derivative of a mean over noise, computed from the op's hard values alone."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,18 +11,20 @@ from surrogates.kernels import KERNELS, KernelName
 from surrogates.noise import gumbel_log_density
 from surrogates.sampling.perturbation import add_noise, check_one_input, standard_noise
 from surrogates.strategies.samples import Averaged
-from surrogates.strategies.tempered import smooth_knobs
+from surrogates.strategies.tempered import require_mean, smooth_knobs
 
 
 @dataclass(frozen=True)
 class Perturbed(Averaged):
     """y = mean_k hard(x + T e_k), k = 1 .. `samples`, with the derivative of mean_k (hard(x + T e_k) - hard(x)) w_k.
 
-    w_k = q((z_k - x) / T) / q(e_k), z_k = x + T e_k held and q the density of e, is 1 and has the derivative of its
-    score, -q'/q / T: an unbiased estimate of the derivatives, of every order, of E[hard(x + T e)], with no reading but
-    `hard`. hard(x) is a control variate. e has the law of `kernel` for elementwise ops, centred Gumbel for ops over a
-    dim (Berthet et al. 2020, arXiv 2002.08676). Kernels of compact support are n/a: where the density is flat the
-    score does not see the jump (uniform), and the triangular score has infinite variance.
+    w_k = q((z_k - x) / T) / q(e_k), with z_k = x + T e_k held constant and q the density of e. w_k is 1 and has the
+    derivative of its score, -q'/q / T. The derivatives, of every order, are unbiased estimates of those of E[hard(x + T
+    e)]. The only reading used is `hard`; hard(x) is a control variate.
+    e has the law of `kernel` for elementwise ops, centred Gumbel for ops over a dim (Berthet et al. 2020, arXiv
+    2002.08676).
+    Kernels of compact support do not apply: the uniform law's score is 0, and the triangular law's has infinite
+    variance.
     """
 
     kernel: KernelName | None = "logistic"
@@ -38,7 +40,7 @@ class Perturbed(Averaged):
         return graft(values.mean(0).to(x[0].dtype), carrier)
 
     def _weight(self, op: Op, x: Tensor, e: Tensor, T: Any, dims: int) -> Tensor:
-        """The density of the noise that leads to the same point, relative to itself: 1, with the score's derivative."""
+        """The density of the noise that leads to the same point, divided by itself: 1, with the score's derivative."""
         held = x.detach()
         back = torch.where(held.isfinite(), held - x, 0).to(e.dtype) / (T * op.temperature_unit)
         log = self._log_density(op, e + back)
@@ -62,9 +64,9 @@ class Perturbed(Averaged):
         if self.kernel not in KERNELS:
             raise EmptyCell(f"perturbed needs a kernel for {type(op).__name__}, one of: {', '.join(KERNELS)}")
         if KERNELS[self.kernel].boxes:
-            raise EmptyCell(f"kernel '{self.kernel}' has no usable score: its support ends where its density bends")
-        if op.needs_mean and not KERNELS[self.kernel].has_mean:
-            raise EmptyCell(f"{type(op).__name__} is not bounded and kernel '{self.kernel}' has no mean")
+            usable = ", ".join(name for name, kernel in KERNELS.items() if not kernel.boxes)
+            raise EmptyCell(f"kernel '{self.kernel}' has no usable score, as its support is bounded; use {usable}")
+        require_mean(op, self.kernel)
 
     def uses(self, op: Op) -> frozenset[str]:
         return smooth_knobs(op)

@@ -16,12 +16,13 @@ from surrogates.strategies.tempered import Tempered
 class Proximal(Tempered):
     """y = clamp(c + (x - c) / rho, lo, hi) between neighbouring values lo, hi with the jump at c; derivative x's own.
 
-    PARQ (Jin et al. 2025, arXiv 2503.15748): the op leaves the graph. y is the proximal map of a piecewise-affine
-    regulariser, applied to x as an optimizer would apply it to a weight, so the loss's derivative at y goes to x
-    unchanged (through the op's proxy: 0 outside a quantizer's range). rho = T falls from 1, where y = x for round, to
-    the hard op as rho -> 0. The map is E[hard(x + rho step U(-1/2, 1/2))], the smooth reading under the uniform kernel.
-    It is a strategy, and not a form of `rewrite`, because rho is annealed and a rewrite has no temperature.
-    Raises ValueError for rho above 1.
+    PARQ (Jin et al. 2025, arXiv 2503.15748). y is the proximal map of a piecewise-affine regulariser, applied to x as
+    an optimizer would apply it to a weight. So the loss's derivative at y goes to x unchanged, through the op's proxy:
+    it is 0 outside a quantizer's range.
+    rho = T falls from 1, where y = x for round, towards 0, where y is the hard op. The map is E[hard(x + rho step
+    U(-1/2, 1/2))], the smooth reading under the uniform kernel.
+    This is a strategy and not a form of `rewrite`, because rho is annealed and a rewrite has no temperature.
+    Raises ValueError if rho is above 1.
     """
 
     schedule: ScheduleName = "sigmoid"
@@ -33,7 +34,7 @@ class Proximal(Tempered):
         for name in ("temperature", "final_temperature"):
             value = getattr(self, name)
             if value is not None and value > 1:
-                raise ValueError(f"{name} of proximal, the inverse slope rho, must be at most 1, got {value}")
+                raise ValueError(f"{name} of proximal, its inverse slope rho, must be at most 1, got {value}")
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         assert op.grid is not None

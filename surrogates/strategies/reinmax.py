@@ -1,4 +1,4 @@
-"""ReinMax."""
+"""ReinMax: straight-through of second order for categorical choices."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,10 +15,11 @@ from surrogates.strategies.tempered import Tempered
 class ReinMax(Tempered):
     """D of law p = softmax(x), derivative 2 J(q) - J(p) / 2, q = (softmax(x / T) + D) / 2, J(q) = diag(q) - q q'.
 
-    Heun's rule where straight-through is Euler's (Liu et al. 2023, arXiv 2304.08612). At T = 1 the mean of the
-    derivative of f is exact for a quadratic f; T > 1 trades bias for variance. Of first order: for three or more
-    categories it is no function's derivative, and a second one raises RuntimeError.
-    Raises ValueError for a temperature below 1, which brings bias and variance both (the authors' code refuses it too).
+    Heun's rule where straight-through is Euler's (Liu et al. 2023, arXiv 2304.08612). At T = 1 the derivative of f is
+    exact in the mean for a quadratic f. T > 1 lowers the variance and adds bias.
+    First order only: for three or more categories the derivative is not that of any function, so a second derivative
+    raises RuntimeError.
+    Raises ValueError if a temperature is below 1, which adds both bias and variance (the authors' code refuses it too).
     """
 
     soft_forward: ClassVar[bool] = True

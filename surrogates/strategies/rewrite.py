@@ -1,4 +1,4 @@
-"""Rewrite: change the computation so that the op is gone."""
+"""Rewrite: another computation in place of the op."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,9 +10,9 @@ from surrogates.core import Op, Strategy, in_float32
 
 @dataclass(frozen=True)
 class Rewrite(Strategy):
-    """Another computation's value and derivative, by the op's default rewrite or the one named by `form`.
+    """The value and derivative of another computation: the op's default rewrite, or the one named by `form`.
 
-    Each rewrite is exact, exact almost everywhere, relaxed, or changes the objective; `kind` says which.
+    `kind` tells whether a rewrite is exact, exact almost everywhere, relaxed, or changes the objective.
     """
 
     form: str | None = None
@@ -28,5 +28,5 @@ class Rewrite(Strategy):
         return bool(op.reading("rewrite", self.form).noisy)  # type: ignore[attr-defined]
 
     def kind(self, op: Op) -> str:
-        """How the rewrite of this op relates to it."""
+        """How the op's rewrite relates to the op: one of the four kinds."""
         return str(op.reading("rewrite", self.form).kind)  # type: ignore[attr-defined]

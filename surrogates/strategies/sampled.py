@@ -1,4 +1,4 @@
-"""Straight-through from a sample: what the papers on stochastic units call ST."""
+"""Straight-through from a sample, called ST in papers on stochastic units."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,8 +16,10 @@ class Sampled(Tempered):
     """y = hard(x + T e) with the derivative of smooth(x, T), which is E[y] for elementwise ops, max and argmax.
 
     e has the law of `kernel` for elementwise ops, centred Gumbel for ops over a dim (Bengio, Leonard & Courville 2013,
-    arXiv 1308.3432). At T = 1 argmax is drawn from softmax(x), heaviside, under the logistic kernel, from sigmoid(x).
-    The derivative of E[f(y)] is exact for an affine f; else it is biased, because f'(y) stands in for differences of f.
+    arXiv 1308.3432). At T = 1 argmax is drawn from softmax(x), and heaviside, under the logistic kernel, from
+    sigmoid(x).
+    The derivative of E[f(y)] is exact for an affine f. For other f it is biased, because f'(y) replaces differences of
+    f.
     """
 
     kernel: KernelName | None = "logistic"

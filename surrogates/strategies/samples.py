@@ -10,7 +10,10 @@ from surrogates.strategies.tempered import Tempered
 
 @dataclass(frozen=True)
 class Averaged(Tempered):
-    """An estimator from `samples` draws of noise; raises ValueError unless that is a count."""
+    """An estimator that averages over `samples` draws of noise.
+
+    Raises ValueError if `samples` is not a whole number of at least 1.
+    """
 
     samples: int = 8
     soft_forward: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Smooth surrogate."""
+"""Smooth: the op's smooth reading while training."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -16,14 +16,17 @@ from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs,
 class Smooth(Tempered):
     """The smooth reading's value and derivative, T following its schedule; always evaluated hard.
 
-    Elementwise ops: the exact expectation E[hard(x + T e)] under `kernel`. Ops over a dim take no kernel, nor do the
-    forms of the reading that `form` names.
+    Elementwise ops: the exact expectation E[hard(x + T e)] under `kernel`. Ops over a dim and the forms named by `form`
+    take no kernel.
 
-    The schedule goes by `clock`: `step`, at every step; `epoch`, between epochs only; `gap`, at every step whose soft
-    value is further than `gap` from the hard one (mean |soft - hard| over a batch, in units of the op's output), so
-    that T falls no further than is needed. `hard_share` is the last share of training that runs on the hard value, with
-    the smooth reading's derivative at the temperature it has then; the schedule ends where that begins.
-    Raises ValueError for a share outside [0, 1) or a gap that is not positive.
+    `clock` chooses when the schedule advances:
+    - `step`: at every step;
+    - `epoch`: between epochs only;
+    - `gap`: at every step whose soft value is further than `gap` from the hard one, so that T falls no further than
+      needed. The distance is mean |soft - hard| over a batch, in units of the op's output.
+    During the last `hard_share` of training the value is the hard one, with the smooth reading's derivative at the
+    temperature reached. The schedule ends where that share begins.
+    Raises ValueError if the share is outside [0, 1) or the gap is not positive.
     """
 
     kernel: KernelName | None = "logistic"

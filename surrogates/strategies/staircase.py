@@ -1,10 +1,10 @@
-"""The check that an op is an evenly spaced staircase."""
+"""The check that the values of an op lie on an evenly spaced grid."""
 
 from surrogates.core import EmptyCell, Op
 
 
 def check_staircase(op: Op, name: str) -> None:
-    """Raises EmptyCell for an op that is no staircase of one distance between neighbouring values."""
+    """Raises EmptyCell if the op's values do not lie on an evenly spaced grid."""
     if op.grid is None:
-        raise EmptyCell(f"{name} needs values on a grid, as of round, floor or quantize, not {type(op).__name__}")
+        raise EmptyCell(f"{name} needs values on a grid, as of round, floor, quantize; {type(op).__name__} has none")
     op.reading("proxy")

@@ -1,4 +1,4 @@
-"""Straight-through."""
+"""Straight-through: a hard value with a surrogate derivative."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -15,22 +15,22 @@ from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs,
 from surrogates.torch_private import transforms_active
 
 PROXY_KERNEL = "logistic"  # of the proxies that are smooth readings with slopes
-FLAT_BELOW = 0.1  # ReSTE's slope is that of a chord from here to 0, where the power's own is infinite
+FLAT_BELOW = 0.1  # from here to 0 ReSTE's slope is a chord's, as the power's own is infinite at 0
 
 
 @dataclass(frozen=True)
 class StraightThrough(Tempered):
     """The hard value with the derivative of a carrier (Bengio, Leonard & Courville 2013, arXiv 1308.3432).
 
-    `carrier`:
+    `carrier`, the function whose derivative is used:
     - `own`: the op's own proxy, or its form named by `form`;
     - `identity`: x itself;
     - `clipped`: x where |x| <= `width`;
-    - `power`: sign(x) |x|^(1/o), o = `power` >= 1, between |x| = 0.1 and `width`, a chord inside, constant outside; its
-      derivative |x|^(1/o - 1) / o depends on the magnitude, from the identity's (o = 1) towards the sign's own
-      (o -> infinity) (ReSTE, Wu et al. 2023, arXiv 2308.06689, who take width = 1.5);
+    - `power`: sign(x) |x|^(1/o), o = `power` >= 1, for |x| between 0.1 and `width`; inside a chord, outside constant.
+      Its derivative |x|^(1/o - 1) / o goes from the identity's (o = 1) towards the sign's own (o -> infinity) (ReSTE,
+      Wu et al. 2023, arXiv 2308.06689, with width = 1.5);
     - `smooth`: the smooth reading under `kernel`, or its form named by `form`.
-    `temperature` is that of the smooth carrier, or of an own proxy that has one; it is not tied to any forward's.
+    `temperature` is that of the smooth carrier, or of an own proxy that has one. It is independent of any forward pass.
     (Bi-Real net's ApproxSign, arXiv 1808.00278, is sign with the smooth carrier, kernel triangular, at T = 1.)
     """
 
@@ -55,7 +55,7 @@ class StraightThrough(Tempered):
         return graft(value, in_float32(lambda *x: with_slopes(value.to(x[0].dtype), slopes, T, *x), *x))
 
     def _kernel_of_slopes(self, op: Op) -> Kernel | None:
-        """The kernel of a smooth carrier if the op declares its slopes: then the carrier's value is not computed."""
+        """The kernel whose slopes the op declares, so that a smooth carrier's value need not be computed; else None."""
         if self.form is not None or not op.declares("slopes"):
             return None
         if self.carrier == "smooth":
@@ -80,10 +80,11 @@ class StraightThrough(Tempered):
         elif self.carrier == "smooth":
             check_smooth(op, self.kernel, self.form)
         elif self.form is not None:
-            raise EmptyCell(f"carrier '{self.carrier}' has no forms, form={self.form} belongs to 'own' or 'smooth'")
+            raise EmptyCell(f"carrier '{self.carrier}' has no forms; form={self.form} needs carrier 'own' or 'smooth'")
         elif not op.keeps_shape:
             raise EmptyCell(
-                f"carrier '{self.carrier}' needs an op that keeps its one input's shape, not {type(op).__name__}"
+                f"carrier '{self.carrier}' needs an op whose output has the shape of its one input, "
+                f"not {type(op).__name__}; use carrier 'own' or 'smooth'"
             )
 
     def uses(self, op: Op) -> frozenset[str]:

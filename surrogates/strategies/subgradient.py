@@ -1,4 +1,4 @@
-"""The derivative that holds almost everywhere."""
+"""Subgradient: the derivative that holds almost everywhere."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,8 +12,8 @@ from surrogates.core import EmptyCell, Op, Strategy, detached, graft
 class Subgradient(Strategy):
     """The hard value with the derivative that holds almost everywhere.
 
-    `rule` chooses at kinks (`minimum_norm`, `left`, `right`) and ties (`minimum_norm` = shared, `first`); an op takes
-    the rules that have a meaning for it. At a jump the derivative is 0.
+    `rule` chooses the derivative at kinks (`minimum_norm`, `left`, `right`) and ties (`minimum_norm`, which shares it,
+    and `first`). An op's `rules` are those that apply to it. At a jump the derivative is 0.
     """
 
     rule: Literal["minimum_norm", "left", "right", "first"] = "minimum_norm"

@@ -14,10 +14,11 @@ from surrogates.sampling.first_order import first_order
 class ZGR(Strategy):
     """D of law p = softmax(x), derivative (diag(p) - p p' + (D - p)(D - p)') / 2: the mean of ST's and DARN's.
 
-    The limit T -> 0 of `gumbel_rao` with all its samples (Shekhovtsov 2023, "Cold analysis of Rao-Blackwellized
-    straight-through Gumbel-softmax gradient estimator"). No temperature. In the mean it is the trapezoid rule along the
-    way between every two categories, exact for a quadratic f. Draw by draw it equals `reinmax` at T = 1. Of first
-    order: a second derivative raises RuntimeError.
+    The limit T -> 0 of `gumbel_rao` over infinitely many samples (Shekhovtsov 2023, "Cold analysis of Rao-Blackwellized
+    straight-through Gumbel-softmax gradient estimator"). It has no temperature.
+    In the mean it is the trapezoid rule along the line between every two categories, exact for a quadratic f. Draw by
+    draw it equals `reinmax` at T = 1.
+    First order only: a second derivative raises RuntimeError.
     """
 
     soft_forward: ClassVar[bool] = True

@@ -1,1 +1,1 @@
-"""Why a strategy won or failed: curves, symptoms and the words for them."""
+"""Explains why a strategy won or failed: symptoms in the curves, and sentences about them."""

@@ -1,4 +1,4 @@
-"""A variant's reported runs read once: bands, symptoms in words, budgets, and what was wrong with the files."""
+"""Reads the curves of each variant's reported runs: bands, symptoms in words, budgets and faults of files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from experiments.compare.statistics.bands import Band, bands
 from experiments.compare.statistics.budgets import Budgets, BudgetScores, budget_scores, budgets
 from experiments.compare.statistics.results import Result
 
-MANY = 100  # runs from which on reading them is worth more processes
+MANY = 100  # from this number of runs on, several processes read faster than one
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the curves of a variant's reported runs show; `words` are the symptoms in sentences."""
+    """What the curves of a variant's reported runs show; `words` are sentences about the symptoms."""
 
     bands: dict[str, Band]
     words: list[str]
@@ -36,7 +36,7 @@ class _Reading:
 
 
 def gather(results: Sequence[Result], workers: Workers) -> list[dict[str, Evidence]]:
-    """For every block, the evidence by variant; memory holds one variant's curves at a time and process."""
+    """Returns the evidence by variant for every block; a process holds one variant's curves at a time."""
     tasks = [
         _Reading(choice.runs, budgets(result), _deciding_layers(result))
         for result in results
@@ -48,7 +48,7 @@ def gather(results: Sequence[Result], workers: Workers) -> list[dict[str, Eviden
 
 
 def _deciding_layers(result: Result) -> tuple[str, ...] | None:
-    """The block's layers that decide, None if no run records them."""
+    """Names the block's layers that decide; None if no run records them."""
     recorded = (run.deciding_layers for choice in result.choices for run in choice.runs)
     return next((layers for layers in recorded if layers is not None), None)
 

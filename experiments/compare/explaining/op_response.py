@@ -1,4 +1,4 @@
-"""What a hard layer of a trained model does to one of its inputs: value, derivative, and where the inputs lie."""
+"""A hard layer of a trained model as a function of one input: value, derivative and the distribution of inputs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ TAIL = 0.005  # share of the inputs beyond either end of the grid, which is then
 
 @dataclass(frozen=True)
 class Response:
-    """A layer as a function of one input, the others held as one sample has them; `inputs` are all that it was given.
+    """A layer as a function of one input; the other inputs are those of one sample.
 
-    `hard` and `value` are the hard op's and the strategy's output that this input moves most, `derivative` that of the
-    strategy with respect to it.
+    `hard` and `value` are the hard op's and the strategy's value of the output that this input changes most.
+    `derivative` is the strategy's derivative of that output by this input. `inputs` are all inputs of the layer.
     """
 
     layer: str
@@ -40,7 +40,10 @@ class Response:
 
 
 def responses(run: Path) -> Iterator[Response]:
-    """The responses of a run's layers at the end of training, on validation data; raises what loading it raises."""
+    """Yields the responses of a run's layers at the end of training, on validation data.
+
+    Raises what `load` raises.
+    """
     choices = choices_of(RunPaths(run))
     model = load(run, "last")
     data = load_data(choices.data).to("cpu", floating(choices.settings))

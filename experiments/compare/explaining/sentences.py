@@ -1,4 +1,4 @@
-"""What the diagnostics of a variant's runs show, in sentences; docs/compare.md lists the thresholds too."""
+"""Sentences about the diagnostics of a variant's runs; docs/compare.md lists the thresholds too."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _NAMED = 4  # names that are written out
 
 
 def sentences(runs: Sequence[Symptoms], deciding: Collection[str] | None) -> list[str]:
-    """One sentence a finding, the gravest first; a single one if nothing stands out. Means are over the runs.
+    """Writes one sentence a finding, the gravest first, and a single one if there is no finding. Means are over runs.
 
-    `deciding` are the layers whose outputs move in jumps only, None if the runs do not record them.
+    `deciding`: the layers whose outputs move in jumps only; None if the runs do not record them.
     """
     if not runs:
-        return ["no reported run"]
+        return ["no run on the reported seeds"]
     found = [*_gradients(runs), *_norms(runs), *_decisions(runs, deciding), *_numbers(runs)]
     if not found and not any(run.logged for run in runs):
         return ["no logged step"]
-    return found or ["nothing stands out: gradients reach every layer, no saturation, no exploding norm, no gap"]
+    return found or ["no problem found: gradients reach every layer, no saturation, no exploding norm, no gap"]
 
 
 def _gradients(runs: Sequence[Symptoms]) -> Iterator[str]:
@@ -59,8 +59,8 @@ def _decisions(runs: Sequence[Symptoms], deciding: Collection[str] | None) -> It
     if flips:
         yield f"decisions still change: {_shares(flips)} of the hard outputs flipped between the last two evaluations"
     if moved and deciding is None:
-        unknown = "whether they are decisions is not known, these runs do not record it"
-        yield f"outputs still change: {_shares(moved)} between the last two evaluations; {unknown}"
+        unknown = "these runs do not record whether the outputs are decisions"
+        yield f"outputs still change: {_shares(moved)} between the last two evaluations ({unknown})"
 
 
 def _numbers(runs: Sequence[Symptoms]) -> Iterator[str]:
@@ -70,11 +70,11 @@ def _numbers(runs: Sequence[Symptoms]) -> Iterator[str]:
         yield f"not finite: {bad} logged steps in {count} of {len(runs)} runs"
     if skipped:
         count = sum(run.skipped > 0 for run in runs)
-        yield f"lost to non-finite gradients: {skipped} optimizer steps in {count} of {len(runs)} runs"
+        yield f"skipped because of non-finite gradients: {skipped} optimizer steps in {count} of {len(runs)} runs"
 
 
 def _when(runs: Sequence[Symptoms]) -> str:
-    """The moment that the last values belong to."""
+    """Says when the last values were logged."""
     count = sum(run.unfinished for run in runs)
     return f"so far ({count} of {len(runs)} runs unfinished)" if count else "at the end of training"
 
@@ -82,7 +82,7 @@ def _when(runs: Sequence[Symptoms]) -> str:
 def _layers(
     runs: Sequence[Symptoms], get: Callable[[Symptoms], dict[str, float]], notable: Callable[[float], bool]
 ) -> dict[str, float]:
-    """The layers whose mean over the runs is notable."""
+    """Returns the layers whose mean over the runs is notable."""
     layers = dict.fromkeys(layer for run in runs for layer in get(run))
     means = {layer: fmean(get(run)[layer] for run in runs if layer in get(run)) for layer in layers}
     return {layer: mean for layer, mean in means.items() if notable(mean)}

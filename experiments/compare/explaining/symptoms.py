@@ -1,4 +1,4 @@
-"""What a run's diagnostics show, as numbers."""
+"""The symptoms of a run, as numbers from its curves."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ LATE = 0.1  # share of the logged steps that count as the end
 
 @dataclass
 class Symptoms:
-    """Of one run; layers by name.
+    """The symptoms of one run; layers by name.
 
-    `dead`: share of logged steps at which the gradient at the layer's input was exactly 0 and that at its output not.
-    `zero`, `saturated`: mean share of such inputs at the end of the log. `flips`: share of hard outputs that changed
-    between the last two evaluations. `peak`: largest gradient norm over the median one. `growth`: median norm at the
-    end over that at the start. `gap`: soft minus hard validation accuracy at the last evaluation. `unfinished`: whether
-    the run is still in training, or was interrupted. `logged`: whether any step is in its log.
+    - `dead`: share of logged steps whose gradient is exactly 0 at the layer's input and not at its output
+    - `zero`, `saturated`: mean share of inputs with gradient 0, or outside the op's range, at the end of the log
+    - `flips`: share of hard outputs that changed between the last two evaluations
+    - `peak`: largest gradient norm over the median one
+    - `growth`: median gradient norm at the end over that at the start
+    - `gap`: soft minus hard validation accuracy at the last evaluation
+    - `unfinished`: whether the run is still in training, or was interrupted
+    - `logged`: whether its log has any step
     """
 
     dead: dict[str, float] = field(default_factory=dict)
@@ -40,7 +43,7 @@ class Symptoms:
 
 
 def symptoms(run: RunRecord, curves: RunCurves) -> Symptoms:
-    """The symptoms of a run."""
+    """Computes the symptoms of a run from its curves."""
     found = Symptoms(skipped=run.skipped_steps, never_trained=run.never_trained)
     found.unfinished, found.logged = run.outcome == UNFINISHED, bool(curves.curves)
     for tag in curves.curves:

@@ -1,4 +1,4 @@
-"""A log folder for TensorBoard: a run of means and bands for every variant, and a session for every reported run."""
+"""Writes a log folder for TensorBoard: mean and band of every variant, and a row of HParams for every reported run."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from experiments.tracking.event_file import EventFile
 from experiments.tracking.hparams import columns_summary, end_summary, hparam_values, row_summary
 from experiments.tracking.outputs import OutputRefused, naming
 
-MARK = ".hardgrad-aggregates"  # in a folder that holds nothing else than these files
+MARK = ".hardgrad-aggregates"  # marks a folder that holds only these files
 EVENT_FILES = "events.out.tfevents.*"
 LONGEST_NAME = 120  # bytes of a folder's name, which may be 255
-MOST_PICTURED = 40  # runs; beyond that only the first of each variant gets its pictures
+MOST_PICTURED = 40  # runs; if there are more, only the first of each variant gets pictures
 LOWER, UPPER = "lower", "upper"
 _SCORES = ("accuracy/test", "accuracy/val", "loss/val")
 _BANDS = {  # in the order in which they are shown: TensorBoard takes the last one first
@@ -40,22 +40,24 @@ _BANDS = {  # in the order in which they are shown: TensorBoard takes the last o
 
 
 class FolderTaken(OutputRefused):
-    """The log folder holds something else."""
+    """Raised if the log folder has files that are not from an earlier report."""
 
 
 def refuse_other_files(folder: Path) -> None:
-    """Raises FolderTaken for a folder with other files."""
+    """Raises FolderTaken if the folder has other files."""
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).exists():
-        raise FolderTaken(f"{folder} has files that are not of an earlier report; choose another log folder")
+        raise FolderTaken(f"{folder} has files that are not from an earlier report; choose another log folder")
 
 
 def write_aggregates(report: ComparisonReport, folder: Path, pictures: str = "auto") -> list[str]:
-    """Writes the log folder, replacing one that this function made before; returns what could not be pictured.
+    """Writes the log folder, replacing an earlier one; returns which ops could not be pictured, and why.
 
-    `mean/<block>/<strategy>` has each tag's mean, and the ends of its band as lower/<tag> and upper/<tag>;
-    `seeds/<block>/<strategy>/seed=<n>` the score and hyperparameters of a run, with pictures of its layers' ops.
-    `pictures`: `all` runs, `none`, or `auto`, all of up to 40 runs and otherwise the first of each variant.
-    Raises FolderTaken or OutputFailed.
+    - `mean/<block>/<strategy>` has each tag's mean, and the ends of its band as lower/<tag> and upper/<tag>
+    - `seeds/<block>/<strategy>/seed=<n>` has the score and hyperparameters of a run, and pictures of its ops
+
+    `pictures`: `all` runs, `none`, or `auto`: all of up to 40 runs, else the first run of each variant.
+    Raises FolderTaken if the folder has other files.
+    Raises OutputFailed if a file cannot be written.
     """
     refuse_other_files(folder)
     with naming(folder), _replacing_event_files(folder):
@@ -84,13 +86,13 @@ def _write(report: ComparisonReport, folder: Path, pictures: str) -> list[str]:
 
 
 def _block_names(report: ComparisonReport) -> list[str]:
-    """A folder name for every block."""
+    """Returns a folder name for every block."""
     names = [safe(name) for name in overview(report)[0]]
     return [name if names.count(name) == 1 else f"{name}-{index}" for index, name in enumerate(names)]
 
 
 def _columns(report: ComparisonReport) -> list[str]:
-    """The columns of HParams: the options that vary, what was tuned, and what makes the blocks."""
+    """Lists the columns of HParams: the options that vary, the tuned keys, and the keys that make the blocks."""
     options = [g for g in GROUPS if g in ("component", "strategy") or len({run.options[g] for run in report.runs}) > 1]
     parts = [part for section in report.sections for part in section.result.block.parts if "=" in part]
     return list(dict.fromkeys([*options, *report.tuned, *(part.partition("=")[0] for part in parts)]))
@@ -98,7 +100,7 @@ def _columns(report: ComparisonReport) -> list[str]:
 
 @contextmanager
 def _replacing_event_files(folder: Path) -> Iterator[None]:
-    """The event files that the block writes replace the earlier ones; after an error the earlier ones stay."""
+    """Replaces the earlier event files by those that the block writes; after an error the earlier ones stay."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).touch()
     earlier = set(folder.rglob(EVENT_FILES))
@@ -116,7 +118,7 @@ def _remove(files: Iterable[Path]) -> None:
 
 
 def safe(name: str) -> str:
-    """A name that can name a folder; TensorBoard shows it as the run's."""
+    """Converts a name to a folder name, which TensorBoard shows as the name of the run."""
     plain = "".join(letter if letter.isalnum() or letter in " =,.()+-_" else "_" for letter in name)
     return plain.encode()[:LONGEST_NAME].decode(errors="ignore")
 
@@ -130,12 +132,12 @@ def _write_bands(section: Section, variant: str, folder: Path) -> None:
 
 
 def _ends(tag: str) -> tuple[str, str, str]:
-    """The tags of mean, lower and upper end."""
+    """Tags of mean, lower and upper end."""
     return tag, f"{LOWER}/{tag}", f"{UPPER}/{tag}"
 
 
 def _by_step(bands: dict[str, Band]) -> Iterator[tuple[int, dict[str, float]]]:
-    """All finite values of a step; the band of a single run is as narrow as a line."""
+    """Yields the finite values of each step; the ends of a single run's band equal its mean."""
     rows: dict[int, dict[str, float]] = {}
     for tag, band in bands.items():
         low, high = (np.where(np.isnan(end), band.mean, end) for end in (band.low, band.high))
@@ -149,7 +151,7 @@ def _by_step(bands: dict[str, Band]) -> Iterator[tuple[int, dict[str, float]]]:
 def _write_session(
     run: RunRecord, choice: TrialChoice, group: str, columns: Sequence[str], folder: Path, pictured: bool
 ) -> str:
-    """One row's share of HParams: runs of a `group` are averaged into one row. Returns why there are no pictures."""
+    """Writes a run of HParams, which averages the runs of a `group` into one row; returns why there are no pictures."""
     values = hparam_values({**run.options, "strategy": choice.variant.name, **run.config}, columns)
     shown = {name: values[name] for name in columns}
     scores = {f"score/{tag}": score for tag in _SCORES if (score := Metric(tag).of(run)) is not None}
@@ -169,7 +171,7 @@ def _write_pictures(run: RunRecord, file: EventFile, step: int) -> str:
 
     try:
         drawn = {f"op/{response.layer}": png(response) for response in responses(run.path)}
-    except Exception as error:  # a run of another version, without a checkpoint, ...: the rest of the report is written
+    except Exception as error:  # for example no checkpoint, or another version: the rest of the report is still written
         text: Any = str(error).splitlines()
         return f"ops cannot be pictured ({type(error).__name__}: {text[0] if text else ''})"
     for tag, picture in drawn.items():

@@ -1,4 +1,4 @@
-"""How a band is drawn, and on which axes."""
+"""Draws bands, on linear and logarithmic axes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from experiments.plotting import Look
 
 
 def linear(axes: Any) -> None:
-    """A y axis whose numbers are the values themselves; values that differ by rounding only are drawn as one."""
+    """Makes the y axis linear, without an offset; values that differ by rounding only look equal."""
     low, high = axes.get_ylim()
     largest = max(abs(low), abs(high))
     if high - low < 1e-6 * largest:
@@ -22,7 +22,7 @@ def linear(axes: Any) -> None:
 
 
 def logarithmic(axes: Any, which: str) -> None:
-    """A log axis with plain numbers, which need no mathematical text; between powers of ten if it spans few."""
+    """Makes an axis logarithmic with plain numbers; if it spans few powers of ten, numbers between them too."""
     from matplotlib.ticker import FuncFormatter
 
     axes.set(**{f"{which}scale": "log"})
@@ -37,7 +37,7 @@ def logarithmic(axes: Any, which: str) -> None:
 
 
 def scale_band(band: Band, scale: float, most: int = 1000) -> Band:
-    """The band in the unit of the panel, thinned out to the points that a drawing can show."""
+    """Converts a band to the unit of the panel, and thins it to the points that a drawing can show."""
     keep = slice(None, None, -(-len(band.steps) // most))
     steps, n = band.steps[keep], band.n[keep]
     return replace(
@@ -46,14 +46,14 @@ def scale_band(band: Band, scale: float, most: int = 1000) -> Band:
 
 
 def floor_of(bands: Any) -> float:
-    """Where a log axis shows 0: a decade below the smallest positive mean."""
+    """Returns where a log axis shows 0: a decade below the smallest positive mean."""
     positive = [band.mean[np.isfinite(band.mean) & (band.mean > 0)] for band in bands]
     smallest = min((float(values.min()) for values in positive if len(values)), default=1.0)
     return max(smallest / 10, 1e-300)
 
 
 def draw_band(axes: Any, band: Band, look: Look, floor: float | None, broke_off: Sequence[int], filled: bool) -> None:
-    """Dotted and thin where not all runs have a value; a cross where a run ended early; NaN leaves a hole."""
+    """Draws a band: dotted where not all runs have a value, a cross where a run failed, a gap at NaN."""
 
     def on_axis(values: Any) -> Any:
         return values if floor is None else np.where(np.isnan(values), np.nan, np.maximum(values, floor))

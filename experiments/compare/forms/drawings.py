@@ -1,4 +1,4 @@
-"""Panels as files: one figure a kind for papers, SVG and PNG, and one by one for the page; and the heat map."""
+"""Draws panels: one figure a kind as SVG and PNG files, single panels for the page, and the heat map."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top in inches
 def draw(section: Section, question: Question, stem: Path) -> list[tuple[str, str]]:
     """Writes `<stem>_<kind>.svg` and `.png`, one figure a kind, with a legend; returns title and SVG of each panel.
 
-    The panels are cut out of the figures, without titles and legends, which the page writes itself.
+    The returned panels have no title and no legend: the page writes both.
     """
     drawn, found = panels(section, question), []
     for kind in KINDS:
@@ -42,7 +42,7 @@ def draw(section: Section, question: Question, stem: Path) -> list[tuple[str, st
 
 
 def _cut(figure: Any, boxes: Sequence[Box]) -> Iterator[str]:
-    """Each axes of a figure alone, as SVG; `boxes` are the places of the axes with their labels."""
+    """Yields each axes of a figure alone, as SVG; `boxes` are the places of the axes with their labels."""
     from matplotlib.transforms import Bbox
 
     for artist in (*figure.texts, *figure.legends):
@@ -55,7 +55,7 @@ def _cut(figure: Any, boxes: Sequence[Box]) -> Iterator[str]:
 
 
 def _figure(section: Section, drawn: Sequence[Panel]) -> tuple[Any, list[Box]]:
-    """The panels as one figure, and the place of each."""
+    """Draws the panels as one figure; returns it and the place of each panel."""
     from matplotlib.lines import Line2D
 
     seen = looks(section.variants)
@@ -67,7 +67,7 @@ def _figure(section: Section, drawn: Sequence[Panel]) -> tuple[Any, list[Box]]:
             panel.draw(axes)
             axes.set_title(printable(panel.title), loc="left")
         figure.text(0.05 / size[0], 1 - 0.06 / size[1], printable(section.name), va="top", fontsize=10)
-        if drawn[0].kind == "differences":  # whose rows have names
+        if drawn[0].kind == "differences":  # a name beside each row replaces the legend
             return figure, boxes
         lines = [
             Line2D([], [], color=look.colour, linestyle=look.dash, marker=look.marker, markersize=4)
@@ -78,7 +78,7 @@ def _figure(section: Section, drawn: Sequence[Panel]) -> tuple[Any, list[Box]]:
 
 
 def _grid(drawn: Sequence[Panel], section: Section, below: float) -> tuple[Any, list[Box], tuple[float, float]]:
-    """A figure with axes for the panels, row by row, `below` inches free under them; their places, and its size."""
+    """Makes a figure with axes for the panels, row by row, `below` inches free under them; their places, its size."""
     columns = min(3, len(drawn))
     rows = -(-len(drawn) // columns)
     listing = drawn[0].kind == "differences"  # its labels are names, one a row
@@ -99,7 +99,7 @@ def _grid(drawn: Sequence[Panel], section: Section, below: float) -> tuple[Any, 
 
 
 def svg(figure: Any, **place: Any) -> str:
-    """A figure, or a part of it, as SVG, its text as text."""
+    """Converts a figure, or a part of it, to SVG; text stays text."""
     text = io.StringIO()
     with style():
         figure.savefig(text, format="svg", metadata={"Date": None}, **place)
@@ -114,7 +114,7 @@ def save(figure: Any, stem: Path) -> None:
 
 
 def heat_map(report: ComparisonReport) -> Any:
-    """Blocks by variants, the score as number and colour, the better the brighter; empty for a pair without one."""
+    """Draws blocks by variants, with each score as number and colour; brighter is better."""
     rows, columns, grid = upright(*overview(report))
     means = np.array([[np.nan if score is None else score.mean for score in row] for row in grid], dtype=np.float64)
     width = 0.4 + _LETTER * max(map(len, rows)) + 0.62 * len(columns)

@@ -1,4 +1,4 @@
-"""A folder with the report in every form."""
+"""Writes a folder with the report in every form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Drawing:
 def write(report: ComparisonReport, folder: Path, workers: Workers) -> Path:
     """Writes report.html, report.md, report.json, the CSV files and `figures/`; returns the page's path.
 
-    Raises OutputFailed.
+    Raises OutputFailed if a file cannot be written.
     """
     figures = folder / "figures"
     tasks = [_Drawing(section, report.question, figures / str(i)) for i, section in enumerate(report.sections)]

@@ -12,6 +12,7 @@ from experiments.compare.reading.learning_curves import read_curves
 from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.report import row, varied_keys
 from experiments.compare.statistics.metric import Metric
+from experiments.terminal.extras import needing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,13 +21,15 @@ GUESSED = ("accuracy/val", "accuracy/test")
 
 
 def load(*runs: str | Path) -> pd.DataFrame:
-    """One row a run and metric: its folder, the options, the seed, every key that varies, `at`, `metric`, `value`.
+    """Returns one row a run and metric: folder, options, seed, every key that varies, `at`, `metric`, `value`.
 
-    `at` is `best` (the checkpoint with the best validation accuracy) or `last`. A failed run has the accuracy of a
-    guess, and its `outcome` says so: no run is dropped. Unfinished runs have one row without a metric.
-    `frame.attrs["notes"]` lists what was left out. Raises NoRuns if there is no run.
+    `at` is `best` (the checkpoint with the best validation accuracy) or `last`. No run is dropped: a failed run, as
+    `outcome` says, has the accuracy of a guess, and an unfinished run has one row without a metric.
+    `frame.attrs["notes"]` lists what was left out.
+    Raises NoRuns if there is no run.
     """
-    import pandas as pd
+    with needing("compare"):
+        import pandas as pd
 
     found = collect(runs)
     columns = list(varied_keys(found.runs))
@@ -48,10 +51,14 @@ def _rows(run: RunRecord, columns: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def curves(*runs: str | Path) -> pd.DataFrame:
-    """One row a run, logged step and tag: `run`, `component`, `strategy`, `seed`, every key that varies, `step`, `tag`,
-    `value`, float64 with NaN and infinities as they are. `frame.attrs["notes"]` lists what was wrong with files.
+    """Returns one row a run, logged step and tag.
+
+    Columns: `run`, `component`, `strategy`, `seed`, every key that varies, `step`, `tag`, `value` (float64, NaN and
+    infinities included). `frame.attrs["notes"]` lists faults of files.
+    Raises NoRuns if there is no run.
     """
-    import pandas as pd
+    with needing("compare"):
+        import pandas as pd
 
     found = collect(runs)
     columns, notes, parts = list(varied_keys(found.runs)), list(found.notes), []

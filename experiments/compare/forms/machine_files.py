@@ -1,4 +1,4 @@
-"""The report for machines: one strict JSON file, and CSV tables of runs, scores, differences and curves."""
+"""Writes the report for programs: one strict JSON file, and CSV tables of runs, scores, differences and curves."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from experiments.tracking.outputs import naming, output_file
 from experiments.tracking.strict_json import write_json
 
 FORMAT = 1
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # first letters of what spreadsheets evaluate
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # first letters of text that spreadsheets evaluate
 _METRICS = ("accuracy/val", "accuracy/test", "accuracy/val_soft", "loss/val", "loss/train")
 
 
 def write_machine_files(report: ComparisonReport, folder: Path) -> None:
-    """Writes report.json, runs.csv, scores.csv, differences.csv and curves.csv. Raises OutputFailed."""
+    """Writes report.json, runs.csv, scores.csv, differences.csv and curves.csv.
+
+    Raises OutputFailed if a file cannot be written.
+    """
     with naming(folder / "report.json"):
         write_json(folder / "report.json", as_json(report))
     _write_csv(folder / "runs.csv", _runs(report))
@@ -32,7 +35,7 @@ def write_machine_files(report: ComparisonReport, folder: Path) -> None:
 
 
 def as_json(report: ComparisonReport) -> dict[str, Any]:
-    """Everything but the curves; numbers that are not finite are strings."""
+    """Returns all of the report except the curves; numbers that are not finite are strings."""
     return {
         "format": FORMAT,
         "roots": [str(root) for root in report.roots],
@@ -110,7 +113,7 @@ def _curves(section: Section) -> Iterator[dict[str, Any]]:
 
 
 def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """The columns are the keys of the first row."""
+    """Writes the rows; the columns are the keys of the first one."""
     rows = iter(rows)
     first = next(rows, None)
     with output_file(path) as file:
@@ -123,5 +126,5 @@ def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def _cell(value: Any) -> Any:
-    """A value that no spreadsheet takes for a formula: text that begins like one gets an apostrophe in front."""
+    """Prefixes an apostrophe to text that a spreadsheet would take for a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -1,4 +1,4 @@
-"""The report as Markdown."""
+"""Writes the report as Markdown."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from experiments.compare.report import ComparisonReport, Section, environment, v
 
 
 def render(report: ComparisonReport, folder: Path) -> str:
-    """The whole report; figures and run folders are linked relative to `folder`."""
+    """Returns the whole report; links to figures and run folders are relative to `folder`."""
     lines = ["# Comparison", "", f"Of {', '.join(f'`{escape(str(root))}`' for root in report.roots)}.", ""]
     if report.from_several:
-        lines += ["Runs of several commands; `--sweep N` chooses:", ""]
+        lines += ["The runs come from several commands; `--sweep N` compares those of one:", ""]
         lines += [*(f"- {escape(line)}" for line in sweeps(report)), ""]
     lines += [*draw(overview_table(report)), ""]
     for index, section in enumerate(report.sections):
@@ -29,19 +29,20 @@ def render(report: ComparisonReport, folder: Path) -> str:
             "",
         ]
     if report.failed:
-        lines += ["## Runs that did not finish well", ""]
+        lines += ["## Diverged, crashed and unfinished runs", ""]
         lines += [f"- {run.outcome}: {link(run.path, folder)}: {escape(run.reason)}" for run in report.failed]
         lines.append("")
-    lines += _facts("What differs between the runs", varied_keys(report.runs))
+    lines += _facts("Keys that differ between runs", varied_keys(report.runs))
     lines += _facts("Environment", environment(report.runs))
     if report.notes:
-        lines += ["## Left out or odd", "", *(f"- {escape(note)}" for note in report.notes), ""]
+        lines += ["## Left out or damaged", "", *(f"- {escape(note)}" for note in report.notes), ""]
     return "\n".join(lines)
 
 
 def _section(section: Section, report: ComparisonReport) -> Iterator[str]:
     for table in tables.of(section, report.question):
         yield from (f"{escape(table.title.capitalize())}:", "", *draw(table), "")
+        yield from (escape(table.note), "") if table.note else ()
     for name, seen in section.evidence.items():
         yield from (f"- `{escape(name)}`: {escape(sentence)}" for sentence in seen.words)
     yield ""
@@ -54,17 +55,17 @@ def _facts(title: str, values: dict[str, list[str]]) -> list[str]:
 
 
 def draw(table: TextTable) -> list[str]:
-    """A Markdown table."""
+    """Draws a table in Markdown."""
     rows = [table.header, ["---"] * len(table.header), *table.rows]
     return ["| " + " | ".join(cell if set(cell) == {"-"} else escape(cell) for cell in row) + " |" for row in rows]
 
 
 def link(path: Path, folder: Path) -> str:
-    """A relative link to a run folder."""
+    """Links to a run folder, relative to `folder`."""
     return f"[{escape(path.name)}]({relative(path, folder)})"
 
 
 def escape(text: str) -> str:
-    """Text that neither Markdown nor HTML made of it reads as markup."""
+    """Escapes text so that neither Markdown nor HTML reads it as markup."""
     escaped = re.sub(r"([\\`*_|#]|(?<=\])\()", r"\\\1", printable(text))
     return escaped.replace("&", "&amp;").replace("<", "&lt;")

@@ -1,4 +1,4 @@
-"""A hard layer's value and derivative over the histogram of its inputs, as a picture."""
+"""Draws a hard layer's value and derivative over the histogram of its inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BINS = 60
 
 
 def png(response: Response) -> bytes:
-    """The picture of a response, PNG."""
+    """Draws a response as PNG."""
     with style() as figure_class:
         figure = figure_class(figsize=(5.2, 3.6), dpi=110)
         axes = figure.add_axes((0.1, 0.22, 0.86, 0.68))
@@ -33,7 +33,7 @@ def png(response: Response) -> bytes:
 
 
 def _histogram(axes: Any, response: Response) -> None:
-    """The share of the inputs by value, grey, behind the curves."""
+    """Draws the share of the inputs by value, in grey behind the curves."""
     inside = (response.inputs >= response.grid[0]) & (response.inputs <= response.grid[-1])
     axes.hist(response.inputs[inside].float().numpy(), bins=BINS, color="0.85")
     axes.set_yticks([])

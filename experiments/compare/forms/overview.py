@@ -1,4 +1,4 @@
-"""All blocks at a glance: each variant's score in each block."""
+"""Tabulates each variant's score in each block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_COLUMNS = 12  # variants; more are rows
 
 
 def overview(report: ComparisonReport) -> tuple[list[str], list[str], list[list[ConfidenceInterval | None]]]:
-    """Short names of the blocks, variants, and each variant's score in each block, None if it does not exist."""
+    """Returns short names of blocks, names of variants, and each variant's score in each block (or None)."""
     variants = list(dict.fromkeys(name for section in report.sections for _, name in section.variants))
     grid: list[list[ConfidenceInterval | None]] = []
     for section in report.sections:
@@ -22,13 +22,13 @@ def overview(report: ComparisonReport) -> tuple[list[str], list[str], list[list[
 
 
 def short_names(parts: Sequence[tuple[str, ...]]) -> list[str]:
-    """The blocks' names without the parts that all of them share; the component stays."""
+    """Shortens the names of the blocks by the parts that all share; the component stays."""
     common = set.intersection(*map(set, parts)) if len(parts) > 1 else set()
     return [", ".join([own[0], *(part for part in own[1:] if part not in common)]) for own in parts]
 
 
 def overview_table(report: ComparisonReport) -> TextTable:
-    """The same as text."""
+    """Returns the overview as text."""
     rows, columns, grid = upright(*overview(report))
     cells = [
         [name, *(with_interval(score, report.question) for score in row)] for name, row in zip(rows, grid, strict=True)
@@ -39,9 +39,9 @@ def overview_table(report: ComparisonReport) -> TextTable:
 def upright(
     blocks: list[str], variants: list[str], grid: list[list[ConfidenceInterval | None]]
 ) -> tuple[list[str], list[str], list[list[ConfidenceInterval | None]]]:
-    """Names of rows, names of columns, and the scores: blocks by variants, or many variants by blocks.
+    """Returns names of rows, names of columns, and the scores: blocks by variants, or many variants by blocks.
 
-    Names beside rows can be read, names above narrow columns cannot.
+    Many variants become rows, because names above narrow columns cannot be read.
     """
     if len(variants) <= max(MOST_COLUMNS, len(blocks)):
         return blocks, variants, grid

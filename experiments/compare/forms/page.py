@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs no network."""
+"""Writes the report as one HTML file that needs no network."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MAP_SCALE = 110  # pixels an inch, at which the heat map's letters are as large 
 
 
 def render(report: ComparisonReport, drawn: Sequence[Sequence[tuple[str, str]]], folder: Path) -> str:
-    """The page; `drawn` are title and SVG of each section's panels. Names are text, never markup.
+    """Returns the page; `drawn` has title and SVG of each section's panels. Names are text, never markup.
 
-    Run folders are linked relative to `folder`.
+    Links to run folders are relative to `folder`.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -48,13 +48,13 @@ def render(report: ComparisonReport, drawn: Sequence[Sequence[tuple[str, str]]],
 
 
 def meaning(report: ComparisonReport) -> str:
-    """The meaning of the numbers, in two sentences."""
+    """Explains the numbers in two sentences."""
     metric, method = report.question.metric, report.question.method
-    at = "checkpoint that was best on validation data" if metric.at == "best" else "last step"
+    at = "at the checkpoint with the best validation accuracy" if metric.at == "best" else "at the last step"
     interval = "Student's t" if method == "t" else "the BCa bootstrap"
     return (
-        f"Scores are {metric.tag} of the {at}, as mean over seeds with its 95 % interval by {interval}. "
-        "A diverged or crashed run counts as a guess."
+        f"Scores are {metric.tag} {at}: the mean over seeds and its 95 % interval by {interval}. "
+        "A diverged or crashed run counts as a guess among the classes."
     )
 
 
@@ -87,7 +87,7 @@ def _data(drawn: str) -> str:
 
 
 def _printable(value: Any) -> Any:
-    """Text without control characters and half surrogates, which no HTML file may hold."""
+    """Replaces control characters and half surrogates, which no HTML file may hold."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return printable(value)

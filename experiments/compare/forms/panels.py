@@ -1,4 +1,4 @@
-"""The drawings of a block, panel by panel: curves with bands, sensitivity to tuned values, differences."""
+"""Makes the panels of a block: curves with bands, sensitivity to tuned values, differences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CURVES = (
 
 @dataclass(frozen=True)
 class Panel:
-    """A titled drawing; `draw` is given axes. `kind` groups panels into one figure."""
+    """A titled drawing; `draw` draws it on axes. Panels of one `kind` share a figure."""
 
     kind: str
     title: str
@@ -39,7 +39,7 @@ class Panel:
 
 
 def panels(section: Section, question: Question) -> list[Panel]:
-    """All panels of a block for which there are data."""
+    """Returns all panels of a block that have data."""
     seen = looks(section.variants)
     found = [_curve(section, seen, "curves", *curve) for curve in _CURVES]
     for tag in _layer_tags(section, "grad_norm/", ".weight"):
@@ -83,7 +83,7 @@ def _curve(
 
 
 def _sensitivity(section: Section, seen: dict[str, Look]) -> list[Panel]:
-    """Validation accuracy by tuned key, the other keys at their best for each value."""
+    """Makes panels of validation accuracy by tuned key; for each value the other keys take their best."""
     choices = [choice for choice in section.result.choices if choice.trials > 1]
     keys = dict.fromkeys(key for choice in choices for values, _ in choice.curve for key in values)
     return [panel for key in keys if (panel := _sensitivity_to(key, choices, seen))]
@@ -136,4 +136,4 @@ def _differences(section: Section, question: Question, seen: dict[str, Look]) ->
         axes.set_ylim(len(found) - 0.5, -0.5)
         axes.set_xlabel(unit)
 
-    return [Panel("differences", f"less {found[0].baseline}, with 95 % interval", draw)]
+    return [Panel("differences", f"difference to {found[0].baseline}, with 95 % interval", draw)]

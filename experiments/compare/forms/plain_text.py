@@ -1,4 +1,4 @@
-"""The report as plain text of 80 columns."""
+"""Writes the report as plain text of 80 columns."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ _NUMBER = re.compile(r"[-+.<\d]+( \[.*\])?")
 
 
 def render(report: ComparisonReport) -> str:
-    """The report as lines of at most 80 columns, but for words that are longer."""
+    """Returns the report in lines of at most 80 columns, except for longer words."""
     lines = [counts(report)]
     if report.from_several:
-        lines += ["of several commands; --sweep N chooses:", *_list(sweeps(report))]
+        lines += ["the runs come from several commands; --sweep N compares those of one:", *_list(sweeps(report))]
     for section in report.sections:
         lines += ["", *_section(section, report)]
     if report.failed:
-        lines += ["", "runs that did not finish well:", *_list(_failures(report.failed))]
+        lines += ["", "diverged, crashed and unfinished runs:", *_list(_failures(report.failed))]
     if report.notes:
-        lines += ["", "left out or odd:", *_list(report.notes)]
+        lines += ["", "left out or damaged:", *_list(report.notes)]
     return "\n".join(printable(line) for line in lines)
 
 
 def counts(report: ComparisonReport) -> str:
-    """How many runs there are, by how they ended."""
+    """Counts the runs by outcome."""
     found = Counter(run.outcome for run in report.runs)
     return f"{len(report.runs)} runs: " + ", ".join(f"{count} {name}" for name, count in sorted(found.items()))
 
 
 def sweeps(report: ComparisonReport) -> list[str]:
-    """The sweeps with their runs, and how many runs came from no sweep; empty if all came from one command."""
+    """Describes each sweep, and counts the runs that no sweep made; empty if all runs come from one command."""
     if not report.from_several:
         return []
     known = {sweep.command for sweep in report.sweeps}
     others = sum(run.command not in known for run in report.runs)
-    more = [f"{others} of a command of their own, or of none that is recorded"] if others else []
+    more = [f"{others} run{'s' * (others > 1)} that no sweep made, or whose command is not recorded"] if others else []
     return [*map(str, report.sweeps), *more]
 
 
@@ -57,8 +57,7 @@ def _section(section: Section, report: ComparisonReport) -> Iterator[str]:
     yield "=" * min(WIDTH, cell_len(section.name))
     for table in tables.of(section, report.question):
         yield f"{table.title}:"
-        yield from draw(table)
-        yield ""
+        yield from [*draw(table), *textwrap.wrap(table.note, WIDTH), ""]
     for name, seen in section.evidence.items():
         for sentence in seen.words:
             yield from _item(f"{name}: {sentence}")
@@ -67,7 +66,7 @@ def _section(section: Section, report: ComparisonReport) -> Iterator[str]:
 
 
 def draw(table: TextTable, width: int = WIDTH) -> list[str]:
-    """Aligned columns, separated by two spaces; the widest shrink, their cells broken into lines."""
+    """Draws aligned columns with two spaces between them; the widest shrink, and their cells break into lines."""
     rows = [[printable(cell) for cell in row] for row in (table.header, *table.rows)]
     widths = _widths(rows, width)
     lines = []
@@ -82,7 +81,7 @@ def draw(table: TextTable, width: int = WIDTH) -> list[str]:
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The columns' natural widths; until all fit, the widest shrinks, words before numbers with their intervals."""
+    """Returns the columns' widths. Until all fit, the widest column shrinks: columns of words first, numbers last."""
     columns = range(len(rows[0]))
     widths = [max(cell_len(row[column]) for row in rows) for column in columns]
     needed = [max(_least_width(row[column]) for row in rows) for column in columns]
@@ -93,7 +92,7 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
 
 
 def _least_width(cell: str) -> int:
-    """The least width of a cell: a number's own, otherwise that of the longest word."""
+    """Returns the least width of a cell: a whole number with its interval, or the longest word."""
     return cell_len(cell) if _NUMBER.fullmatch(cell) else max(map(cell_len, cell.split()), default=0)
 
 
@@ -104,7 +103,7 @@ def _height(row: Sequence[str], widths: Sequence[int]) -> int:
 def _list(sentences: Sequence[str]) -> list[str]:
     lines = [line for sentence in sentences[:_LISTED] for line in _item(sentence)]
     if len(sentences) > _LISTED:
-        lines.append(f"- and {len(sentences) - _LISTED} more; the files that --out writes have all of them")
+        lines.append(f"- and {len(sentences) - _LISTED} more; --out writes all of them into files")
     return lines
 
 
@@ -114,7 +113,7 @@ def _item(sentence: str) -> list[str]:
 
 
 def _failures(runs: Sequence[RunRecord]) -> list[str]:
-    """One sentence a configuration: how many runs, on which seeds, and the first one's reason."""
+    """Writes one sentence a configuration: how many runs, which seeds, and the reason of the first run."""
     alike: dict[tuple[str, ...], list[RunRecord]] = {}
     for run in runs:
         rate, temperature = run.config.get("optimizer.lr"), run.config.get("strategy.temperature")
@@ -129,10 +128,10 @@ def _failures(runs: Sequence[RunRecord]) -> list[str]:
 
 
 def relative(path: Path, folder: Path) -> str:
-    """The URL of a run folder, relative to `folder`."""
+    """Returns the URL of a run folder, relative to `folder`."""
     return quote(os.fsencode(os.path.relpath(path, folder.absolute()))) + "/"
 
 
 def printable(text: str) -> str:
-    """Text without the characters that move a terminal's cursor or change its colours."""
+    """Replaces the characters that move a terminal's cursor or change its colours."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)

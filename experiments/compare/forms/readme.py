@@ -1,4 +1,4 @@
-"""The table of the README."""
+"""Writes the table of the README."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments.compare.statistics.intervals import ConfidenceInterval
 
 
 def render(report: ComparisonReport) -> str:
-    """The table of the README: a row a component, each strategy's score ± half-width and learning rate; differences.
+    """Returns a row a component, with each strategy's score ± half-width and learning rate, then the differences.
 
     The differences are those of the report: `--baseline best` compares every row with its best strategy.
     """
@@ -21,19 +21,23 @@ def render(report: ComparisonReport) -> str:
     rows = [_row(section, variants, report, keys) for section in report.sections]
     lines = markdown.draw(TextTable("", ["component (parameters)", *variants], []))
     lines += ["| " + " | ".join(row) + " |" for row in rows]
-    lines += ["", "Paired difference to the baseline of the row, in points, with its 95 % interval:", ""]
+    lines += [
+        "",
+        "Difference to the baseline of the row: mean of paired differences in points, with its 95 % interval:",
+        "",
+    ]
     for section in report.sections:
         found = section.result.differences
         if found:
             parts = "; ".join(_difference(d.name, d.interval, d.unpaired_because, report) for d in found)
-            lines.append(f"- `{_label(section, report)}`, less {escape(found[0].baseline)}: {parts}")
-    unknown = "- the number of parameters is left out for runs that do not record it"
+            lines.append(f"- `{_label(section, report)}`, compared with {escape(found[0].baseline)}: {parts}")
+    unknown = "- runs that do not record their number of parameters have none in the table"
     counted = all(_parameters(section) is not None for section in report.sections)
     return "\n".join([*lines, "", *_notes(report), *([] if counted else [unknown]), ""])
 
 
 def _notes(report: ComparisonReport) -> list[str]:
-    """The notes, each once, with the rows it concerns if these are not all."""
+    """Lists each note once, with the rows that it concerns if these are not all."""
     about: dict[str, list[str]] = {}
     for section in report.sections:
         for note in section.result.notes:
@@ -46,7 +50,7 @@ def _notes(report: ComparisonReport) -> list[str]:
 
 
 def _label(section: Section, report: ComparisonReport) -> str:
-    """The component alone if that identifies the block."""
+    """Names the block by its component if that is unique, else by all its parts."""
     components = [other.result.block.component for other in report.sections]
     alone = components.count(section.result.block.component) == 1
     return printable(section.result.block.component if alone else section.name)
@@ -69,7 +73,7 @@ def _row(section: Section, variants: list[str], report: ComparisonReport, keys: 
 
 
 def _chosen_keys(report: ComparisonReport) -> set[str]:
-    """The tuned keys of which any variant tried more than one value; the learning rate if there are none."""
+    """Returns the tuned keys with more than one value in some variant; the learning rate if there are none."""
     tried = [
         key
         for section in report.sections
@@ -87,6 +91,6 @@ def _difference(name: str, interval: ConfidenceInterval, unpaired: str, report: 
 
 
 def _parameters(section: Section) -> int | None:
-    """How many parameters the block's model has; None if no run records it."""
+    """Number of parameters of the block's model; None if no run records it."""
     recorded = (run.parameters for choice in section.result.choices for run in choice.runs)
     return next((count for count in recorded if count is not None), None)

@@ -1,4 +1,4 @@
-"""The tables of a report as rows of text, which every form draws in its own way."""
+"""Makes the tables of a report as rows of text, for all forms."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ NONE = "-"
 
 @dataclass(frozen=True)
 class TextTable:
-    """A heading, the names of the columns, and rows as long as these."""
+    """A heading, the names of the columns, the rows, and a note that explains columns."""
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    note: str = ""
 
 
 def unit(question: Question) -> str:
-    """The unit of the metric."""
+    """Returns the unit of the metric."""
     return "%" if question.metric.kind == "accuracy" else "nats"
 
 
 def value(number: float, question: Question) -> str:
-    """A score: accuracy in percent, loss as it is."""
+    """Formats a score: accuracy in percent, loss in nats."""
     return f"{100 * number:.1f}" if question.metric.kind == "accuracy" else f"{number:.4g}"
 
 
 def with_sign(number: float, question: Question) -> str:
-    """A difference of scores: points or nats."""
+    """Formats a difference of scores, with its sign: points or nats."""
     if question.metric.kind == "accuracy":
         return f"{100 * number:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0")
     return f"{number:+.3g}"
 
 
 def with_interval(interval: ConfidenceInterval | None, question: Question, form: Any = value) -> str:
-    """A mean and its interval, `93.1 [92.0, 94.2]`."""
+    """Formats a mean and its interval: `93.1 [92.0, 94.2]`."""
     if interval is None:
         return NONE
     mean = form(interval.mean, question)
@@ -52,13 +53,13 @@ def with_interval(interval: ConfidenceInterval | None, question: Question, form:
 
 
 def of(section: Section, question: Question) -> list[TextTable]:
-    """All tables of a block for which there are data."""
+    """Returns all tables of a block that have data."""
     found = (scores(section, question), differences(section, question), tuning(section), budgets(section))
     return [table for table in found if table is not None]
 
 
 def scores(section: Section, question: Question) -> TextTable:
-    """Every variant's score with n, what was chosen for it, and its failures."""
+    """Tabulates every variant's score with n, the chosen values and the failures."""
     header = ["strategy", "n", f"{question.metric.tag} {unit(question)} [95 %]", "chosen", "not done"]
     rows = []
     for choice, score in zip(section.result.choices, section.result.scores, strict=True):
@@ -78,13 +79,13 @@ def scores(section: Section, question: Question) -> TextTable:
 
 
 def chosen_values(choice: TrialChoice, keys: Container[str] | None = None) -> str:
-    """A variant's chosen values, of the keys asked for, as `lr 0.1, temperature 1`; empty if there are none."""
+    """Formats a variant's chosen values of `keys`, or of all: `lr 0.1, temperature 1`; empty if there are none."""
     values = choice.trial.values.items()
     return ", ".join(f"{short(key)} {_plain(value)}" for key, value in values if keys is None or key in keys)
 
 
 def short(key: str) -> str:
-    """The last part of a dotted key."""
+    """Returns the last part of a dotted key."""
     return key.rpartition(".")[2]
 
 
@@ -93,15 +94,20 @@ def _plain(number: Any) -> str:
 
 
 def differences(section: Section, question: Question) -> TextTable | None:
-    """Every variant's difference to the baseline; None if there is nothing to compare."""
+    """Tabulates every variant's difference to the baseline; None if there is none."""
     found = section.result.differences
     if not found:
         return None
     width = f"±{value(question.half_width, question)}"
     points = "points" if question.metric.kind == "accuracy" else "nats"
-    header = [f"less {found[0].baseline}", f"{points} [95 %]", "p", "p Holm", "P(better)", f"seeds for {width}"]
-    title = f"differences; permutation p, which with these seeds cannot be below {min(d.smallest_p for d in found):.3g}"
-    return TextTable(title, header, [_difference(d, question) for d in found])
+    baseline, smallest = found[0].baseline, min(d.smallest_p for d in found)
+    header = [f"compared with {baseline}", f"{points} [95 %]", "p", "p Holm", "P(better)", f"seeds for {width}"]
+    note = (
+        f"p: permutation test, with these seeds at least {smallest:.3g}. p Holm: adjusted for all differences. "
+        f"P(better): the chance that a run beats a run of {baseline}. "
+        f"seeds for {width}: how many seeds would narrow the interval to {width}."
+    )
+    return TextTable("differences", header, [_difference(d, question) for d in found], note)
 
 
 def _difference(found: Difference, question: Question) -> list[str]:
@@ -121,7 +127,7 @@ def _p(p: float) -> str:
 
 
 def budgets(section: Section) -> TextTable:
-    """Validation accuracy at equal steps and at equal time."""
+    """Tabulates validation accuracy at equal steps and at equal time."""
     given, question = section.budgets, Question()
     at_steps = "at equal steps %" if given.steps is None else f"at {given.steps} steps %"
     header = ["strategy", at_steps]
@@ -138,7 +144,7 @@ def budgets(section: Section) -> TextTable:
 
 
 def tuning(section: Section) -> TextTable | None:
-    """The trials of every variant: what was tried, what was chosen, what equal trials would have given."""
+    """Tabulates the trials of every variant: tried, chosen, and the expected best of an equal number."""
     choices, question = section.result.choices, Question()
     if all(choice.trials == 1 for choice in choices):
         return None
@@ -153,7 +159,8 @@ def tuning(section: Section) -> TextTable | None:
         rows.append([choice.variant.name, str(choice.trials), chosen_values(choice) or NONE, edges, expected, curve])
     seeds = section.result.seeds.choosing
     named = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
-    return TextTable(f"tuning, on validation data and {named}", header, rows)
+    note = f"best of {equal}: the average of the best of {equal} trials, drawn at random from the strategy's trials."
+    return TextTable(f"tuning, by validation accuracy on {named}", header, rows, note)
 
 
 def _values(values: dict[str, Any], keys: Sequence[str]) -> str:

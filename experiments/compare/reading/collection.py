@@ -1,4 +1,4 @@
-"""All runs under some folders, each once, and a sentence for everything that was left out."""
+"""Collects all runs under some folders, each once, and notes what was left out."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from experiments.tracking.run_paths import RunPaths
 
 
 class NoRuns(Exception):
-    """There is nothing to compare; the message names the folders."""
+    """Raised if there is nothing to compare; the message names the folders."""
 
 
 @dataclass
 class Collection:
-    """The runs, in the order of their paths, the sweeps that are there, and what was left out or is odd, in words."""
+    """The runs by path, notes on what was left out or is damaged, and the sweeps that made the runs."""
 
     runs: list[RunRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -30,15 +30,16 @@ class Collection:
 
 
 def collect(roots: Iterable[str | Path], workers: Workers | None = None, sweeps: Sequence[int] = ()) -> Collection:
-    """Every run under `roots`, or those of the `sweeps` of these numbers.
+    """Reads every run under `roots`, or only those of the `sweeps` with these numbers.
 
-    Of two runs with one configuration and seed the finished, then the newer one.
-    Raises NoRuns if a folder does not exist or none of them holds a readable run, NoSweep for another number.
+    Of two runs with the same configuration and seed it keeps the finished one, else the newer one.
+    Raises NoRuns if a folder does not exist, or if no folder holds a readable run.
+    Raises NoSweep if a number is not that of a sweep.
     """
     folders = [Path(root) for root in roots]
     missing = [folder for folder in folders if not folder.is_dir()]
     if missing:
-        raise NoRuns(f"{missing[0]} is not a folder; give run folders, or folders that hold them")
+        raise NoRuns(f"there is no folder {missing[0]}; give run folders, or folders that hold them")
     found = Collection()
     there = dict.fromkeys(folder.resolve() for root in folders for folder in _candidates(root, found.notes))
     for folder in (workers or Workers(most=1)).watch(there, len(there), "reading runs"):
@@ -49,21 +50,21 @@ def collect(roots: Iterable[str | Path], workers: Workers | None = None, sweeps:
     found.sweeps = find_sweeps(found.runs)
     chosen = runs_of(found.runs, found.sweeps, sweeps)
     if len(chosen) < len(found.runs):
-        found.notes.append(f"{len(found.runs) - len(chosen)} runs are left out, which --sweep does not choose")
+        found.notes.append(f"--sweep leaves out {len(found.runs) - len(chosen)} runs")
     found.runs = _with_classes(_each_once(chosen, found.notes))
     if not found.runs:
         skipped = "".join(f"\n  {note}" for note in found.notes[:10])
-        raise NoRuns(f"no run under {', '.join(map(str, folders))}; a run folder has a status.json{skipped}")
+        raise NoRuns(f"found no run under {', '.join(map(str, folders))}; a run folder has a status.json{skipped}")
     return found
 
 
 def _candidates(root: Path, notes: list[str]) -> Iterator[Path]:
-    """Folders that are runs or look like it, and links to runs; there are none inside a run folder."""
+    """Yields folders that have a status file, and links to such folders; it does not look inside run folders."""
     names = RunPaths(root)
     for folder, folders, files in os.walk(root):
         is_run = names.status.name in files
         if not is_run and names.metrics.name in files:
-            notes.append(f"skipped {short_path(Path(folder))}: {names.metrics.name} without a {names.status.name}")
+            notes.append(f"skipped {short_path(Path(folder))}: it has {names.metrics.name}, but no {names.status.name}")
         folders[:] = [] if is_run else sorted(name for name in folders if name[0] != ".")
         links = (Path(folder, name) for name in folders if os.path.islink(os.path.join(folder, name)))
         yield from (link for link in links if (link / names.status.name).is_file())
@@ -76,15 +77,13 @@ def _each_once(runs: list[RunRecord], notes: list[str]) -> list[RunRecord]:
     for run in sorted(runs, key=lambda run: (run.outcome == "done", run.started)):
         earlier = kept.get(run.config_hash)
         if earlier is not None:
-            notes.append(
-                f"skipped {short_path(earlier.path)}: the same configuration and seed as {short_path(run.path)}"
-            )
+            notes.append(f"skipped {short_path(earlier.path)}: same configuration and seed as {short_path(run.path)}")
         kept[run.config_hash] = run
     return sorted(kept.values(), key=lambda run: run.path)
 
 
 def _with_classes(runs: list[RunRecord]) -> list[RunRecord]:
-    """Failed runs record no classes: those of a finished run on the same data, else those of the data set's class."""
+    """Gives failed runs the classes of a finished run on the same data, else those of the data set's class."""
     known: dict[str, int | None] = {run.target: run.classes for run in runs if run.classes is not None}
     for run in runs:
         if run.failed and run.target not in known:
@@ -93,7 +92,7 @@ def _with_classes(runs: list[RunRecord]) -> list[RunRecord]:
 
 
 def _classes(target: str) -> int | None:
-    """The classes of a data set of this program; None for any other."""
+    """Number of classes of a data set of this program; None for any other."""
     module, _, name = target.rpartition(".")
     try:
         return int(getattr(import_module(module), name).classes) if module.startswith("experiments.data.") else None

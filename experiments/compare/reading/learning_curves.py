@@ -1,4 +1,4 @@
-"""The logged curves of a run, read without trusting the file."""
+"""Reads the logged curves of a run; a damaged file is reported."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ MOST_STEPS = 10**7  # a larger number is damaged
 
 @dataclass
 class RunCurves:
-    """By tag the steps and values (n,), float64, non-finite ones included; the faults of the file, in words."""
+    """Steps and values (n,) by tag, float64 with NaN and infinities, and the faults of the file, in words."""
 
     curves: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def steps(self, tag: str) -> Any:
-        """The steps at which a tag was logged."""
+        """Steps at which a tag was logged."""
         return self.curves[tag][0] if tag in self.curves else np.zeros(0, dtype=np.int64)
 
     def values(self, tag: str) -> Any:
-        """A tag's values."""
+        """Values of a tag."""
         return self.curves[tag][1] if tag in self.curves else np.zeros(0)
 
 
 def read_curves(run: RunRecord) -> RunCurves:
-    """The curves of a run; damaged lines, steps out of order and missing steps are reported, never raised."""
+    """Reads the curves of a run. Damaged lines, steps out of order and missing steps become `problems`."""
     found = RunCurves()
     rows = _checked_rows(RunPaths(run.path), found.problems)
     collected: dict[str, tuple[list[int], list[float]]] = {}
@@ -56,33 +56,33 @@ def read_curves(run: RunRecord) -> RunCurves:
 
 
 def _checked_rows(paths: RunPaths, problems: list[str]) -> dict[int, dict[str, float]]:
-    """The values by step and tag; none if the log cannot be read, or is not as the run left it."""
+    """Returns the values by step and tag; none if the log cannot be read, or was changed after the run."""
     try:
         check_sealed(read_status(paths.path) or {SEAL: {}}, paths.metrics)
         return dict(_rows(paths.metrics, problems))
     except DamagedFile as error:
-        problems.append(f"{error.path.name} {error.fault}; its curves are left out")
+        problems.append(f"{error.path.name} {error.fault}; the curves of this run are left out")
     except OSError as error:
         problems.append(f"{paths.metrics.name} cannot be read ({reason(error)})")
     return {}
 
 
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, float]]]:
-    """Step and values by tag of each line; of a repeated step the last line counts."""
+    """Yields step and values by tag of each line; the last line of a repeated step counts."""
     last = -1
     for index, line in enumerate(read_lines(path), start=1):
         if not line.endswith(b"\n"):
-            problems.append(f"the last line of {path.name} is half written and left out")
+            problems.append(f"the last line of {path.name} is incomplete and is left out")
             return
         try:
             row = json.loads(line)
             step = _step(row.pop("step"))
             values = {tag: float(value) for tag, value in row.items()}
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-            problems.append(f"line {index} of {path.name} is damaged and left out")
+            problems.append(f"line {index} of {path.name} is damaged and is left out")
             continue
         if step <= last:
-            problems.append(f"line {index} of {path.name} repeats or goes back to step {step}")
+            problems.append(f"line {index} of {path.name} repeats step {step}, or is out of order")
         last = max(last, step)
         yield step, values
 
@@ -96,20 +96,22 @@ def _step(value: Any) -> int:
 
 
 def _check_steps(run: RunRecord, there: set[int], problems: list[str]) -> None:
-    """A finished run has logged every step that its configuration asks for; an interrupted one, up to its last one."""
+    """Reports missing steps; an interrupted run logs the configured steps up to its last one."""
     if not there:
-        problems.append("no logged step")
+        problems += [] if problems else ["the log has no step"]
         return
     expected = expected_steps(run.config)
     if run.outcome != "done":
         expected = {step for step in expected if step <= max(there)}
     missing = sorted(expected - there)
     if missing:
-        problems.append(f"SHORT: {len(missing)} of {len(expected)} logged steps are missing, the first is {missing[0]}")
+        problems.append(
+            f"SHORT: {len(missing)} of {len(expected)} steps are missing in the log, the first is step {missing[0]}"
+        )
 
 
 def expected_steps(config: Mapping[str, Any]) -> set[int]:
-    """The steps that a run logs: the first, the last, and every multiple of `log_every` and `eval_every`.
+    """Lists the steps that a run logs: the first, the last, and every multiple of `log_every` and `eval_every`.
 
     Empty if the configuration is damaged.
     """

@@ -1,4 +1,4 @@
-"""The files of a run folder as plain data, read without trusting them."""
+"""Reads the files of a run folder as plain data, and refuses damaged ones."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from experiments.tracking.strict_json import DamagedFile, read_json
 
 
 class Unreadable(Exception):
-    """A folder that cannot be compared; the message says why."""
+    """Raised if a folder cannot be compared; the message says why."""
 
 
 @contextmanager
 def as_unreadable(file: Path) -> Iterator[None]:
-    """Raises Unreadable, with the name of the file, for any fault of a file of the run."""
+    """Raises Unreadable, with the name of the file, if the block meets a fault in a file of the run."""
     try:
         yield
     except DamagedFile as error:
@@ -34,15 +34,16 @@ def as_unreadable(file: Path) -> Iterator[None]:
     except KeyError as error:
         raise Unreadable(f"{file.name} lacks {error}") from None
     except (ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-        raise Unreadable(f"{file.name} is damaged, or of another version: {str(error).partition(chr(10))[0]}") from None
+        fault = str(error).partition("\n")[0]
+        raise Unreadable(f"{file.name} is damaged, or another version wrote it: {fault}") from None
 
 
 def read_result(paths: RunPaths, status: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of a finished run, empty for any other."""
+    """Reads the result of a finished run; empty for any other run."""
     if status["status"] != DONE:
         return {}
     if not os.path.lexists(paths.result):
-        raise Unreadable(f"{paths.status.name} says DONE, but there is no {paths.result.name}")
+        raise Unreadable(f"{paths.status.name} says DONE, but {paths.result.name} is missing")
     result = read_json(paths.result)
     if not isinstance(result, dict) or not isinstance(result.get("metrics"), dict):
         raise Unreadable(f"{paths.result.name} is not the result of a run")
@@ -55,7 +56,7 @@ def read_result(paths: RunPaths, status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_environment(paths: RunPaths, status: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """All of `env.json` but the command line, flat, and the command line; empty if there never was such a file."""
+    """Reads `env.json`, flat and without the command line, and the command line; both empty if the file is absent."""
     check_sealed(status, paths.env)
     if not os.path.lexists(paths.env):
         return {}, ""
@@ -67,7 +68,7 @@ def read_environment(paths: RunPaths, status: Mapping[str, Any]) -> tuple[dict[s
 
 
 def _command_line(argv: Any) -> str:
-    """A recorded command line, without the keys that do not affect results; empty if none was recorded."""
+    """Joins a recorded command line without the keys that do not affect results; empty if none was recorded."""
     if not isinstance(argv, list) or not argv:
         return ""
     program, *rest = map(str, argv)
@@ -75,5 +76,5 @@ def _command_line(argv: Any) -> str:
 
 
 def comparable(value: Any) -> Any:
-    """A configured value that can be compared and hashed."""
+    """Converts a configured value so that it can be compared and hashed."""
     return str(value) if isinstance(value, (list, tuple, dict)) else value

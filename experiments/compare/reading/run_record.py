@@ -1,4 +1,4 @@
-"""One run folder as the comparison sees it, read without trusting anything in it."""
+"""Reads one run folder for the comparison, and refuses a damaged one."""
 
 from __future__ import annotations
 
@@ -41,13 +41,15 @@ CIRCUMSTANCES = ("git.commit", "versions.hardgrad", "versions.python", "versions
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run: its configuration (`options` by group, flat `config` without the seed) and its result.
+    """A run: its configuration, its result and its circumstances. A value that the run does not record is None.
 
-    `outcome` is done, diverged, crashed, unfinished or n/a, `reason` its words. `conditions` are what two runs must
-    share to be a pair; `environment` is all of `env.json`, flat, with the CIRCUMSTANCES, except the command line.
-    `command` is that line without keys that do not affect results, empty if it is not recorded. `best` and `last` are
-    values by tag. `classes` are those of the data set, `target` its configured class. What the run does not record is
-    None.
+    - `options`: the chosen option of each group; `config`: the flat configuration without the seed
+    - `outcome`: done, diverged, crashed, unfinished or n/a; `reason`: why
+    - `conditions`: what two runs must share to be a pair
+    - `environment`: `env.json`, flat, with the CIRCUMSTANCES and without the command line
+    - `command`: the command line without the keys that do not affect results; empty if it is not recorded
+    - `best`, `last`: values by tag, at the best checkpoint and at the last step
+    - `classes`: number of classes of the data set; `target`: the data set's configured class
     """
 
     path: Path
@@ -73,17 +75,20 @@ class RunRecord:
 
     @property
     def shares_time(self) -> bool:
-        """Whether its seconds are those of a whole stack of runs, trained at the same time."""
+        """Whether its seconds are those of a whole stack of runs, trained as one model."""
         return self.conditions.get("engine") in STACKS
 
     @property
     def failed(self) -> bool:
-        """Whether the run ended without a model that counts."""
+        """Whether the run diverged or crashed."""
         return self.outcome in (DIVERGED, CRASHED)
 
 
 def read_run(folder: str | Path) -> RunRecord:
-    """The record of a run folder; raises Unreadable for any other folder."""
+    """Reads the record of a run folder.
+
+    Raises Unreadable if the folder is not a run, or is damaged.
+    """
     paths = RunPaths(folder)
     with as_unreadable(paths.status):
         status = read_status(paths.path)
@@ -109,7 +114,7 @@ def read_run(folder: str | Path) -> RunRecord:
         skipped_steps = int(result.get("skipped_steps", 0))
     with as_unreadable(paths.env):
         environment, command = read_environment(paths, status)
-    # A run made without the command line has no names of options: those of the modules stand for them.
+    # A run made without the command line records no names of options; the names of its modules replace them.
     options = {group: environment.pop(f"options.{group}", target.split(".")[-2]) for group, target in targets.items()}
     outcome, reason = _outcome(paths.path, status, last)
     return RunRecord(
@@ -143,7 +148,7 @@ def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float])
         bad = [tag for tag in ("loss/train", "loss/val") if not math.isfinite(last.get(tag, 0.0))]
         return (DIVERGED, f"{bad[0]} is {last[bad[0]]} at the end") if bad else ("done", "")
     if name == FAILED:
-        return (DIVERGED if said.startswith("training diverged") else CRASHED), said or "no reason given"
+        return (DIVERGED if said.startswith("training diverged") else CRASHED), said or "no reason is recorded"
     if name == NOT_APPLICABLE:
         return "n/a", said
     running = name == RUNNING and is_alive(folder)
@@ -151,7 +156,7 @@ def _outcome(folder: Path, status: Mapping[str, Any], last: Mapping[str, float])
 
 
 def _conditions(environment: Mapping[str, Any], config: Mapping[str, Any], engine: str, outcome: str) -> dict[str, Any]:
-    """What numbers depend on besides the configuration; also the engine, which only a finished run records."""
+    """Returns what results depend on besides the configuration; a finished run also records its engine."""
     kept = {k: value for k, value in environment.items() if k in _CONDITIONS or k.startswith("data_hashes.")}
     kept.setdefault("device", config.get("device"))
     return {**kept, "engine": engine} if outcome == "done" else kept

@@ -1,4 +1,4 @@
-"""Which runs came from which command, and the choice of some commands."""
+"""Finds which command made which runs, and chooses runs by command."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from experiments.compare.reading.run_record import RunRecord
 
 
 class NoSweep(Exception):
-    """There is no sweep of that number; the message lists those that there are."""
+    """Raised if no sweep has the number; the message lists the sweeps."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A command that made several runs; sweeps are numbered from 1 by the start of their first run."""
+    """A command that made several runs; sweeps are numbered from 1, in the order of their first runs."""
 
     number: int
     command: str
@@ -25,7 +25,7 @@ class Sweep:
 
 
 def find_sweeps(runs: Sequence[RunRecord]) -> list[Sweep]:
-    """The commands that made more than one of these runs."""
+    """Lists the commands that made more than one of these runs."""
     found: dict[str, int] = {}
     for run in sorted(runs, key=lambda run: run.started):
         found[run.command] = found.get(run.command, 0) + 1
@@ -34,10 +34,13 @@ def find_sweeps(runs: Sequence[RunRecord]) -> list[Sweep]:
 
 
 def runs_of(runs: Sequence[RunRecord], sweeps: Sequence[Sweep], chosen: Sequence[int]) -> list[RunRecord]:
-    """The runs of the chosen sweeps, or all if none is chosen; raises NoSweep for a number that there is not."""
+    """Returns the runs of the chosen sweeps, or all runs if none is chosen.
+
+    Raises NoSweep if a number is not that of a sweep.
+    """
     wrong = sorted(set(chosen) - {sweep.number for sweep in sweeps})
     if wrong:
-        listed = "".join(f"\n  {sweep}" for sweep in sweeps) or " none: no command made more than one of these runs"
-        raise NoSweep(f"there is no sweep {wrong[0]}; there are:{listed}")
+        listed = "".join(f"\n  {sweep}" for sweep in sweeps) or "\n  none; no command made several of these runs"
+        raise NoSweep(f"there is no sweep {wrong[0]}; the sweeps are:{listed}")
     commands = {sweep.command for sweep in sweeps if sweep.number in chosen}
     return [run for run in runs if not chosen or run.command in commands]

@@ -1,1 +1,1 @@
-"""From scores to differences, intervals and choices."""
+"""Turns scores into choices, differences and intervals."""

@@ -16,9 +16,9 @@ GAP = "gap/accuracy"  # soft minus hard validation accuracy; computed here, neve
 
 @dataclass(frozen=True)
 class Band:
-    """By step: the mean over the runs whose value is finite, the ends of its 95 % t interval, how many runs those are.
+    """Mean over runs and the ends of its 95 % t interval, by step.
 
-    If only one run has a value the ends are NaN. `of` is the number of runs.
+    Only finite values count; `n` is how many a step has, `of` the number of runs. The ends are NaN where n is 1.
     """
 
     steps: Any
@@ -30,7 +30,7 @@ class Band:
 
 
 def band(curves: Sequence[tuple[Any, Any]], of: int) -> Band:
-    """The band of (steps, values) pairs, one a run."""
+    """Computes the band of (steps, values), one a run."""
     from scipy import stats
 
     steps = np.unique(np.concatenate([steps for steps, _ in curves]))
@@ -49,7 +49,7 @@ def band(curves: Sequence[tuple[Any, Any]], of: int) -> Band:
 
 
 def bands(runs: Sequence[RunCurves]) -> dict[str, Band]:
-    """The bands of every tag that any of the runs has, and of the gap."""
+    """Computes the band of every tag that any run has, and of the gap."""
     tags = dict.fromkeys(tag for run in runs for tag in run.curves)
     found = {tag: band([run.curves[tag] for run in runs if tag in run.curves], len(runs)) for tag in tags}
     gaps = [gap for run in runs if len((gap := gap_curve(run))[0])]
@@ -57,6 +57,6 @@ def bands(runs: Sequence[RunCurves]) -> dict[str, Band]:
 
 
 def gap_curve(run: RunCurves) -> tuple[Any, Any]:
-    """Soft minus hard validation accuracy at the steps that have both."""
+    """Returns soft minus hard validation accuracy at the steps that have both."""
     steps, soft, hard = np.intersect1d(run.steps("accuracy/val_soft"), run.steps("accuracy/val"), return_indices=True)
     return steps, run.values("accuracy/val_soft")[soft] - run.values("accuracy/val")[hard]

@@ -1,4 +1,4 @@
-"""Runs sorted into blocks, whose strategies are compared; in a block into variants, trials and seeds.
+"""Sorts runs into blocks, whose strategies are compared, and each block into variants, trials and seeds.
 
 - A *block* shares component, model, data and every setting that was varied for its own sake (`component.bits=2,4`).
 - A *variant* of a block is a strategy with one setting of its options (`ste` with `strategy.carrier=identity`).
@@ -18,7 +18,7 @@ from experiments.config.settings import CONDUCT
 from experiments.plotting import rank
 
 TUNED = ("optimizer.lr", "strategy.temperature")
-# Keys that say how, where and how often a run is logged, but not what is trained.
+# Keys that set how, where and how often a run is logged; they do not change what is trained.
 INCIDENTAL = (*CONDUCT, "threads", "device", "log_every", "detect_anomaly")
 INCIDENTAL_DATA = ("data.root", "data.download")
 
@@ -49,7 +49,7 @@ class Variant:
 
 @dataclass
 class RunBlock:
-    """Variants that differ in their strategy only; `absent` are strategies that do not exist for this component."""
+    """Variants that differ in their strategy only; `absent` has the strategies that its component does not offer."""
 
     parts: tuple[str, ...]  # component, model, data, and the keys that were varied with their values
     variants: list[Variant]
@@ -58,17 +58,17 @@ class RunBlock:
 
     @property
     def name(self) -> str:
-        """All its parts."""
+        """Name of the block: all its parts."""
         return ", ".join(self.parts)
 
     @property
     def component(self) -> str:
-        """The component that its runs have in common."""
+        """Component of all its runs."""
         return self.parts[0]
 
 
 def blocks(runs: Sequence[RunRecord], tuned: Sequence[str], notes: list[str]) -> list[RunBlock]:
-    """The blocks, sorted by name; a run that repeats another one's setting and seed is left out and noted."""
+    """Sorts runs into blocks, ordered by name; notes each run that repeats the setting and seed of another."""
     present = [run for run in runs if run.outcome != "n/a"]
     keys = _block_keys(present, tuned)
     named = _group(present, lambda run: _parts(run, keys))
@@ -93,7 +93,7 @@ def _group(items: Iterable[RunRecord], key: Callable[[RunRecord], Key]) -> dict[
 
 
 def _block_keys(runs: list[RunRecord], tuned: Sequence[str]) -> list[str]:
-    """The keys that make blocks: varied among runs of the same options, and not one value a strategy."""
+    """Returns the keys that make blocks: varied among runs of one strategy with the same options."""
     left_out = {*tuned, *INCIDENTAL, *INCIDENTAL_DATA}
     keys: dict[str, None] = {}
     options = ("component", "model", "data", "optimizer")
@@ -141,7 +141,7 @@ def _trials(runs: list[RunRecord], tuned: Sequence[str], notes: list[str]) -> li
         values = {key: run.config[key] for key in tuned if run.config.get(key) is not None}
         trial = trials.setdefault(tuple(values.items()), Trial(values))
         if run.seed in trial.runs:
-            notes.append(f"skipped {run.path}: seed {run.seed} of this setting is there already")
+            notes.append(f"skipped {run.path}: another run has the same setting and seed {run.seed}")
         trial.runs.setdefault(run.seed, run)
     return sorted(trials.values(), key=lambda trial: [_order(value) for value in trial.values.values()])
 
@@ -152,7 +152,7 @@ def _order(value: Any) -> tuple[bool, float, str]:
 
 
 def _differences(variants: list[Variant], tuned: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What the variants of a block do not have in common, but for the strategy's own and the tuned keys."""
+    """Returns the keys whose values differ between variants, except tuned keys and the strategy's own."""
     runs = [run for variant in variants for run in variant.runs]
     left_out = {*tuned, *CONDUCT, *INCIDENTAL_DATA}
     keys = [key for key in _varied_keys(runs) if key not in left_out and not key.startswith("strategy.")]

@@ -1,4 +1,4 @@
-"""Validation accuracy under one budget for all variants of a block: equal optimizer steps, equal wall-clock time."""
+"""Scores all variants of a block at equal optimizer steps and at equal wall-clock time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from experiments.compare.statistics.results import Result
 
 @dataclass(frozen=True)
 class Budgets:
-    """The least that any variant had: optimizer steps, and seconds as a mean over its finished runs."""
+    """The smallest number of steps of any finished run, and the smallest mean time of any variant."""
 
     steps: int | None
     seconds: float | None
@@ -22,14 +22,14 @@ class Budgets:
 
 @dataclass(frozen=True)
 class BudgetScores:
-    """A variant's best hard validation accuracy within the budgets; None if no run was scored by then."""
+    """A variant's best hard validation accuracy within the budgets; None if no run has a score by then."""
 
     at_steps: ConfidenceInterval | None
     at_seconds: ConfidenceInterval | None
 
 
 def budgets(result: Result) -> Budgets:
-    """The budgets of a block."""
+    """Computes the budgets of a block."""
     done = [run for choice in result.choices for run in choice.runs if run.outcome == "done"]
     steps = [int(run.config["max_steps"]) for run in done if isinstance(run.config.get("max_steps"), int)]
     seconds = [score.seconds for score in result.scores if score.seconds]
@@ -37,9 +37,10 @@ def budgets(result: Result) -> Budgets:
 
 
 def budget_scores(runs: Sequence[RunRecord], curves: Sequence[RunCurves], given: Budgets) -> BudgetScores:
-    """A variant's scores; a run's time is assumed to be spread evenly over its steps, start-up included.
+    """Scores a variant within the budgets.
 
-    None at equal time for runs of a stack: its time cannot be attributed to a single run.
+    A run's time, start-up included, is spread evenly over its steps. Runs of a stack have no score at equal time,
+    because a stack's time cannot be attributed to a single run.
     """
     both = list(zip(runs, curves, strict=True))
     steps = [_score_by(run, curve, given.steps) for run, curve in both] if given.steps else []

@@ -1,4 +1,4 @@
-"""The comparison itself: each variant's score, and its difference to the baseline with how sure that is."""
+"""Compares variants: each one's score, its difference to the baseline, and how sure that difference is."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _score(choice: TrialChoice, question: Question) -> VariantScore:
 
 
 def baseline_of(scores: Sequence[VariantScore], question: Question) -> VariantScore:
-    """The variant to compare with: the one asked for by name or strategy, the best one, else the first."""
+    """Returns the variant to compare with: the best, or the one with this name or strategy, else the first."""
     if question.baseline == BEST:
         return max(scores, key=lambda score: question.metric.sign * score.interval.mean)  # type: ignore[union-attr]
     named = [score for score in scores if question.baseline in (score.name, score.strategy)]

@@ -17,9 +17,9 @@ SEED = 0  # of the bootstrap: the same runs give the same report
 
 @dataclass(frozen=True)
 class ConfidenceInterval:
-    """An estimate, the ends of its confidence interval, and the number of seeds behind it.
+    """An estimate, the ends of its confidence interval, and the number n of seeds.
 
-    The ends are NaN for one seed, which leaves nothing to estimate the spread from.
+    The ends are NaN for one seed, whose spread is unknown.
     """
 
     mean: float
@@ -29,7 +29,7 @@ class ConfidenceInterval:
 
     @property
     def half_width(self) -> float:
-        """Half the interval's length."""
+        """Half the length of the interval."""
         return (self.high - self.low) / 2
 
 
@@ -37,8 +37,8 @@ def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> Confide
     """mean(x) with its interval; x (n,) one number a seed.
 
     `t`: mean ± t_{n-1} s / sqrt(n) (Student 1908), exact for normal data at every n.
-    `bca`: bias-corrected and accelerated bootstrap (Efron 1987), which covers too little for fewer than about 20 seeds.
-    Raises ValueError for no numbers and for ones that are not finite.
+    `bca`: bias-corrected and accelerated bootstrap (Efron 1987); its interval is too short below about 20 seeds.
+    Raises ValueError if there is no number, or one is not finite.
     """
     from scipy import stats
 
@@ -56,19 +56,20 @@ def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> Confide
 
 
 def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", level: float = LEVEL) -> ConfidenceInterval:
-    """mean(a) - mean(b) with its interval; `paired`: a[i] and b[i] share a seed, and a - b is what varies.
+    """mean(a) - mean(b) with its interval.
 
-    Unpaired: Welch's t (1947), which lets the two spreads differ, or a bootstrap of both samples. A side of equal
-    values has no spread, and the other's degrees of freedom count.
-    `n` is the number of pairs, or the smaller of the two numbers of seeds.
-    Raises ValueError as `mean_interval` does, and for pairs of unequal length.
+    `paired`: a[i] and b[i] share a seed, and the interval is that of the mean of a - b.
+    Unpaired: Welch's t (1947), which allows two different spreads, or a bootstrap of both samples. If the values of
+    one side are equal, only the other side's degrees of freedom count.
+    `n` is the number of pairs, or the smaller number of seeds.
+    Raises ValueError as `mean_interval` does, or if pairs have unequal lengths.
     """
     from scipy import stats
 
     a, b = _check(a), _check(b)
     if paired:
         if len(a) != len(b):
-            raise ValueError(f"paired samples have one length, got {len(a)} and {len(b)}")
+            raise ValueError(f"paired samples must have one length, got {len(a)} and {len(b)}")
         return mean_interval(a - b, method, level)
     mean, n = float(a.mean() - b.mean()), min(len(a), len(b))
     if n == 1:
@@ -87,10 +88,10 @@ def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", leve
 def seeds_needed(
     a: Any, b: Any, paired: bool, half_width: float, level: float = LEVEL, most: int = 100_000
 ) -> int | None:
-    """The fewest seeds n for which t_{n-1} s / sqrt(n) <= half_width, were the observed spread s the true one.
+    """The smallest n with t_{n-1} s / sqrt(n) <= half_width, if the observed spread s is the true one.
 
     s is that of the paired differences; unpaired, s^2 = s_a^2 + s_b^2 with n seeds each and 2n - 2 degrees of freedom.
-    None for one seed, which has no spread, and if `most` seeds are too few.
+    None if there is one seed, whose spread is unknown, or if `most` seeds are too few.
     """
     from scipy import stats
 
@@ -122,5 +123,5 @@ def _check(x: Any) -> Any:
     if x.ndim != 1 or not len(x):
         raise ValueError(f"an interval needs one number a seed, got shape {x.shape}")
     if not np.isfinite(x).all():
-        raise ValueError("an interval needs finite numbers; a failed run counts at chance")
+        raise ValueError("an interval needs finite numbers; a failed run counts as a guess")
     return x

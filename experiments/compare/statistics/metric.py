@@ -1,4 +1,4 @@
-"""A run's score, or that of a guess if it diverged or crashed."""
+"""The score of a run; a diverged or crashed run scores as a guess."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ At = Literal["best", "last"]
 
 
 class WrongMetric(Exception):
-    """A metric that cannot be compared; the message names the ones that can."""
+    """Raised if a metric cannot be compared; the message names those that can."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """The tag that strategies are compared by, at the best checkpoint (by validation accuracy) or at the last step."""
+    """The tag whose values are compared, at the checkpoint with the best validation accuracy or at the last step.
+
+    Raises WrongMetric if the tag is not an accuracy or a loss.
+    """
 
     tag: str = "accuracy/test"
     at: At = "best"
@@ -30,16 +33,16 @@ class Metric:
 
     @property
     def kind(self) -> str:
-        """`accuracy`, of which more is better, or `loss`."""
+        """`accuracy` or `loss`."""
         return self.tag.partition("/")[0]
 
     @property
     def sign(self) -> int:
-        """1 where more is better, else -1."""
+        """1 if larger is better (accuracy), else -1 (loss)."""
         return 1 if self.kind == "accuracy" else -1
 
     def of(self, run: RunRecord) -> float | None:
-        """The run's score; a failed one's is a guess's; None for an unfinished one and for one without the tag."""
+        """Returns the run's score, or a guess's if the run failed; None if it is unfinished or lacks the tag."""
         if run.failed:
             return self.guess(run)
         if run.outcome != "done":
@@ -47,7 +50,7 @@ class Metric:
         return (run.best if self.at == "best" else run.last).get(self.tag)
 
     def guess(self, run: RunRecord) -> float | None:
-        """Of K classes: accuracy 1/K, cross-entropy ln K; None if K is not known."""
+        """Returns the score of a guess among K classes: accuracy 1/K, cross-entropy ln K; None if K is unknown."""
         count = run.classes
         if count is None:
             return None
@@ -55,6 +58,6 @@ class Metric:
 
 
 def outcomes(runs: Iterable[RunRecord]) -> str:
-    """How many runs did not finish well, by how, in words; empty if all did."""
+    """Counts the runs that are not done, by outcome, in words; empty if all are done."""
     names = [run.outcome for run in runs if run.outcome != "done"]
     return ", ".join(f"{names.count(name)} {name}" for name in sorted(set(names)))

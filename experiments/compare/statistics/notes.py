@@ -1,4 +1,4 @@
-"""What a reader must know about a block before believing its numbers, in sentences."""
+"""Sentences that warn the reader about the numbers of a block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def notes(
     differences: Sequence[Difference],
     baseline: str | None,
 ) -> list[str]:
-    """The sentences; `baseline` is the one asked for, None for the best."""
+    """Writes the sentences; `baseline` is the requested one, None for the best."""
     return [
         *_tuning(seeds, choices),
         *_runs(choices),
@@ -36,11 +36,11 @@ def _tuning(seeds: Seeds, choices: Sequence[TrialChoice]) -> Iterator[str]:
         known = [(choice.variant.name, choice.expected) for choice in choices if choice.expected is not None]
         equal = ", ".join(f"{name} {100 * expected:.1f} %" for name, expected in known)
         said = (
-            f"; the best of {choices[0].equal_trials} has on average the validation accuracy: {equal}" if known else ""
+            f"; average validation accuracy of the best of {choices[0].equal_trials} trials: {equal}" if known else ""
         )
         yield f"UNEQUAL number of trials: {counts}{said}"
     if seeds.choosing:
-        yield f"tuned settings: {seeds.why}"
+        yield f"tuned values were {seeds.why}"
     for choice in choices:
         for key in choice.edges:
             yield f"{choice.variant.name}: best {key} = {choice.trial.values[key]} lies at the EDGE of the values tried"
@@ -49,9 +49,9 @@ def _tuning(seeds: Seeds, choices: Sequence[TrialChoice]) -> Iterator[str]:
 def _runs(choices: Sequence[TrialChoice]) -> Iterator[str]:
     for choice in choices:
         if not choice.runs:
-            yield f"{choice.variant.name}: its chosen setting has no run on the reported seeds"
+            yield f"{choice.variant.name}: the chosen trial has no run on the reported seeds"
         if any(run.failed and run.classes is None for run in choice.runs):
-            yield f"{choice.variant.name}: a FAILED run is left out, the classes of its data set are not known here"
+            yield f"{choice.variant.name}: a FAILED run is left out, because its number of classes is unknown"
     stacked = ", ".join(choice.variant.name for choice in choices if any(run.shares_time for run in choice.runs))
     if stacked:
         yield f"no wall-clock time for {stacked}: a stack's time cannot be attributed to a single run"
@@ -66,25 +66,25 @@ def _settings(block: RunBlock, choices: Sequence[TrialChoice]) -> Iterator[str]:
         else:
             yield "every strategy used the same learning rate; sweep optimizer.lr to tune each separately"
     for key, values in block.differing.items():
-        yield f"{key} is not the same everywhere: " + "; ".join(f"{name} {value}" for name, value in values.items())
+        yield f"{key} differs between strategies: " + "; ".join(f"{name} {value}" for name, value in values.items())
 
 
 def _baseline(differences: Sequence[Difference], asked: str | None) -> Iterator[str]:
     used = differences[0].baseline if differences else asked
     if asked and used and asked not in (used, used.partition(" ")[0]):
-        yield f"there is no {asked} here to compare with; the baseline is {used}"
+        yield f"no run of this block has the strategy {asked}; the baseline is {used}"
 
 
 def _pairs(differences: Sequence[Difference]) -> Iterator[str]:
     for found in differences:
         if found.unpaired_because:
-            yield f"{found.name} - {found.baseline} is UNPAIRED: {found.unpaired_because}"
+            yield f"{found.name} compared with {found.baseline} is UNPAIRED: {found.unpaired_because}"
     beside: dict[str, list[str]] = {}
     for found in differences:
         for sentence in found.circumstances:
             beside.setdefault(sentence, []).append(found.name)
     for sentence, names in beside.items():
-        yield f"{sentence}, still paired: {', '.join(names)} with {differences[0].baseline}"
+        yield f"{sentence}; the runs stay pairs: {', '.join(names)} with {differences[0].baseline}"
 
 
 def _out_of_reach(differences: Sequence[Difference]) -> Iterator[str]:
@@ -95,5 +95,5 @@ def _out_of_reach(differences: Sequence[Difference]) -> Iterator[str]:
         count = f" times {len(differences)} comparisons" if len(differences) > 1 else ""
         yield (
             f"{fewest} seed{'s' * (fewest > 1)} cannot reach p = {ALPHA}: the smallest p of a permutation test is "
-            f"{smallest:.3g}{count}; {seeds_to_reach(ALPHA, len(differences))} paired seeds can"
+            f"{smallest:.3g}{count}; {seeds_to_reach(ALPHA, len(differences))} pairs of seeds can"
         )

@@ -1,4 +1,4 @@
-"""Whether the runs of two variants are pairs: the same seeds, with the same data, engine, device, torch and threads."""
+"""Pairs the runs of two variants: the same seed, data, engine, device, torch version and number of threads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _SHOWN = 6  # seeds or conditions that are named
 
 @dataclass(frozen=True)
 class ScorePairs:
-    """The scores of two variants, in the order of their seeds; `unpaired_because` is empty for pairs.
+    """The scores of two variants, in the order of their seeds.
 
-    `circumstances` are other differences within pairs that may move a number: code, versions, machine.
+    `unpaired_because`: why they are not pairs; empty for pairs. `circumstances`: other differences within pairs
+    (code, versions, machine) that may change a number.
     """
 
     a: list[float]
@@ -31,7 +32,7 @@ class ScorePairs:
 
 
 def samples(a: Sequence[RunRecord], b: Sequence[RunRecord], metric: Metric) -> ScorePairs:
-    """The scores of the runs that have one, and if they are not pairs why."""
+    """Returns the scores of the runs that have one, and why they are not pairs if they are not."""
     first, second = ({run.seed: run for run in runs if metric.of(run) is not None} for runs in (a, b))
     scores = [[metric.of(runs[seed]) or 0.0 for seed in sorted(runs)] for runs in (first, second)]
     missing = _missing_seeds(set(first), set(second))
@@ -48,11 +49,11 @@ def _missing_seeds(first: set[int], second: set[int]) -> str:
     if not odd:
         return ""
     named = ", ".join(map(str, odd[:_SHOWN])) + (", ..." if len(odd) > _SHOWN else "")
-    return f"seed {named} is on one side only" if len(odd) == 1 else f"seeds {named} are on one side only"
+    return f"only one of the two has seed {named}" if len(odd) == 1 else f"only one of the two has seeds {named}"
 
 
 def _differences(pairs: Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]) -> list[str]:
-    """The keys that both runs of a pair record and that differ in any pair, with the first seed for which they do."""
+    """Describes each recorded key that differs within a pair, with the values of the first such seed."""
     differ: dict[str, str] = {}
     for seed, first, second in pairs:
         for key in first.keys() & second.keys():

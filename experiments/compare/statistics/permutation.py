@@ -1,4 +1,4 @@
-"""PermutationTest tests of a difference of means, with the smallest p that they can reach at all."""
+"""Permutation tests of a difference of means, and the smallest p that they can give."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 
 import numpy as np
 
-ENUMERATED = 2**16  # relabellings, up to which all of them are looked at
-DRAWN = 9_999  # beyond that
+ENUMERATED = 2**16  # up to this number of relabellings all are counted
+DRAWN = 9_999  # relabellings drawn if there are more
 SEED = 0
 
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """A two-sided p value, and the smallest one that this number of seeds can give."""
+    """A two-sided p value, and the smallest p that this number of seeds can give."""
 
     p: float
     smallest: float
 
 
 def permutation_test(a: Any, b: Any, paired: bool) -> PermutationTest:
-    """P(difference of means at least as far out), twice that of the nearer side, over all relabellings.
+    """Computes the two-sided p of a difference of means: twice the share of relabellings at least as far out.
 
     Paired: each a[i] - b[i] keeps or changes its sign (Fisher 1935, section 21), 2^n ways.
-    Unpaired: the seeds are dealt out anew, C(n_a + n_b, n_a) ways.
-    Both are exact up to 65,536 ways, beyond which 9,999 are drawn.
-    One seed on a side shows nothing: p is 1.
+    Unpaired: the runs are relabelled, C(n_a + n_b, n_a) ways.
+    Up to 65,536 ways are enumerated; of more ways 9,999 are drawn.
+    p is 1 if a side has one seed.
     """
     from scipy import stats
 
@@ -48,21 +48,21 @@ def permutation_test(a: Any, b: Any, paired: bool) -> PermutationTest:
 def smallest_p(n_a: int, n_b: int, paired: bool) -> float:
     """2 over the number of relabellings: 2 / 2^n for pairs, so that 5 seeds cannot reach 0.05.
 
-    If they are drawn, the observed labels count as one more of them.
+    If relabellings are drawn, the observed labels count as one more.
     """
     ways = _ways(n_a, n_b, paired)
     return min(1.0, 2 / (ways if ways <= ENUMERATED else DRAWN + 1))
 
 
 def seeds_to_reach(p: float, comparisons: int, most: int = 64) -> int:
-    """The fewest pairs whose smallest p, times the number of comparisons, is at most `p`."""
+    """The fewest pairs whose smallest p, multiplied by the number of comparisons, is at most `p`."""
     return next((n for n in range(1, most) if comparisons * smallest_p(n, n, True) <= p), most)
 
 
 def holm(p: list[float]) -> list[float]:
     """Adjusted p values, max over j <= i of (m - j + 1) p_(j), at most 1 (Holm 1979); in the order given.
 
-    To reject where the adjusted value is at most alpha keeps the chance of any false rejection at alpha.
+    Rejecting where the adjusted value is at most alpha makes any false rejection with chance alpha at most.
     """
     adjusted, running = [0.0] * len(p), 0.0
     for rank, index in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
@@ -74,7 +74,7 @@ def holm(p: list[float]) -> list[float]:
 def probability_of_improvement(a: Any, b: Any) -> float:
     """P(a > b) + P(a = b) / 2 over all pairs of runs: the Mann-Whitney statistic over n_a n_b.
 
-    As in Agarwal et al. 2021, arXiv 2108.13264: the chance that a run of the one beats a run of the other.
+    The chance that a run of a beats a run of b (Agarwal et al. 2021, arXiv 2108.13264).
     """
     from scipy import stats
 

@@ -1,4 +1,4 @@
-"""What is asked of the runs of a block, and what the comparison of its variants found."""
+"""The question that a comparison answers, and its result for a block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_BASELINE = "subgradient"
 
 @dataclass(frozen=True)
 class Question:
-    """What to compare the runs by, and how; `half_width` is in the metric's own unit."""
+    """What to compare, with which baseline and method; `half_width` is in the metric's own unit."""
 
     metric: Metric = dataclasses.field(default_factory=Metric)
     baseline: str = DEFAULT_BASELINE
@@ -27,18 +27,18 @@ class Question:
 
 @dataclass(frozen=True)
 class VariantScore:
-    """A variant's score over the reported seeds; `failures` in words, `interval` None if no run has a score."""
+    """A variant's score over the reported seeds; `interval` is None if no run has a score, `failures` are words."""
 
     name: str
     strategy: str
     interval: ConfidenceInterval | None
     failures: str
-    seconds: float | None  # mean wall-clock time of its finished runs that had one of their own
+    seconds: float | None  # mean wall-clock time of its finished runs that were not in a stack
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A variant's score minus the baseline's; `p` is of the permutation test, `adjusted` after Holm over the block."""
+    """A variant's score minus the baseline's; `p` of the permutation test, `adjusted` by Holm over the block."""
 
     name: str
     baseline: str
@@ -48,13 +48,13 @@ class Difference:
     p: float
     smallest_p: float
     adjusted: float
-    improvement: float  # probability that a run of this variant beats one of the baseline
+    improvement: float  # the chance that a run of this variant beats a run of the baseline
     seeds_needed: int | None
 
 
 @dataclass
 class Result:
-    """All that is known about a block."""
+    """The result of a comparison for a block: choices, scores, differences and notes."""
 
     block: RunBlock
     seeds: Seeds

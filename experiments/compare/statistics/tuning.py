@@ -1,4 +1,4 @@
-"""Choosing each variant's learning rate and temperature: on validation data, on seeds that are not reported."""
+"""Chooses each variant's learning rate and temperature by validation accuracy, on seeds that are not reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VALIDATION = Metric(VALIDATION)
 
 @dataclass(frozen=True)
 class Seeds:
-    """The seeds on which trials are chosen and those that are reported; `why` says how they were split."""
+    """The seeds on which trials are chosen, and those that are reported; `why` says how they were split."""
 
     choosing: tuple[int, ...]
     reported: tuple[int, ...]
@@ -26,10 +26,12 @@ class Seeds:
 
 @dataclass
 class TrialChoice:
-    """A variant's chosen trial. `curve` is each trial's validation accuracy on the choosing seeds.
+    """A variant's chosen trial.
 
-    `edges` are the tuned keys whose chosen value is the grid's smallest or largest; `expected` is the validation
-    accuracy that the best of `equal_trials` trials, drawn at random, has on average.
+    - `edges`: the tuned keys whose chosen value is the smallest or largest tried
+    - `curve`: each trial's validation accuracy on the choosing seeds
+    - `expected`: the average validation accuracy of the best of `equal_trials` trials, drawn at random
+    - `runs`: the reported runs
     """
 
     variant: Variant
@@ -38,38 +40,38 @@ class TrialChoice:
     curve: list[tuple[dict[str, Any], ConfidenceInterval]]
     equal_trials: int
     expected: float | None
-    runs: list[RunRecord]  # the reported ones
+    runs: list[RunRecord]
 
     @property
     def trials(self) -> int:
-        """How many the variant had."""
+        """Number of trials of the variant."""
         return len(self.variant.trials)
 
 
 def split_seeds(block: RunBlock, given: tuple[int, ...] | None) -> Seeds:
-    """Which seeds choose and which are reported; all are reported if nothing was tuned.
+    """Splits the seeds into those that choose and those that are reported; all are reported if nothing was tuned.
 
-    The seeds that every trial has choose if each variant has others for one trial only, as in a sweep made in two
-    steps; on a full grid the last third of the seeds choose.
+    If all trials share some seeds, and each variant ran the other seeds with one trial only (a sweep in two steps),
+    the shared seeds choose. Otherwise (a full grid) the last third of the seeds choose.
     """
     every = sorted({seed for variant in block.variants for trial in variant.trials for seed in trial.runs})
     tuned = [variant for variant in block.variants if len(variant.trials) > 1]
     if given is not None:
-        return Seeds(given, tuple(seed for seed in every if seed not in given), "chosen on the seeds given")
+        return Seeds(given, tuple(seed for seed in every if seed not in given), "chosen on the given seeds")
     if not tuned:
         return Seeds((), tuple(every))
     common = set.intersection(*(set(trial.runs) for variant in tuned for trial in variant.trials))
     single = [seed for seed in every if all(sum(seed in s.runs for s in variant.trials) <= 1 for variant in tuned)]
     if common and single:
-        return Seeds(tuple(sorted(common)), tuple(single), "chosen on the seeds that every setting has")
+        return Seeds(tuple(sorted(common)), tuple(single), "chosen on the seeds that every trial has")
     if len(every) == 1:
-        return Seeds(tuple(every), tuple(every), "chosen and reported on the same seed, which flatters every strategy")
+        return Seeds(tuple(every), tuple(every), "chosen and reported on the same seed, which overstates every score")
     last = every[-max(1, len(every) // 3) :]
     return Seeds(tuple(last), tuple(every[: -len(last)]), "chosen on the last third of the seeds")
 
 
 def choose(block: RunBlock, seeds: Seeds) -> list[TrialChoice]:
-    """The best trial of every variant; a tie goes to the one with more runs to report."""
+    """Chooses the best trial of every variant; of equal trials the one with more reported runs."""
     equal = min(len(variant.trials) for variant in block.variants)
     return [_choice(variant, seeds, equal) for variant in block.variants]
 
@@ -109,8 +111,8 @@ def _edges(variant: Variant, best: Trial) -> list[str]:
 def expected_best(scores: list[float], trials: int) -> float:
     """E[max of `trials` scores drawn without replacement] = sum_r s_(r) C(r - 1, m - 1) / C(K, m), s_(1) the smallest.
 
-    The r-th smallest of K is the best of m drawn if the m - 1 others are among the r - 1 below it. Makes twelve trials
-    comparable with four, as Dodge et al. 2019, arXiv 1909.03004, propose (they draw with replacement).
+    The r-th smallest of K is the best of m drawn if the m - 1 others are among the r - 1 below it. This makes twelve
+    trials comparable with four. Dodge et al. 2019, arXiv 1909.03004, propose it, with draws with replacement.
     """
     ways = comb(len(scores), trials)
     return sum(score * comb(rank, trials - 1) for rank, score in enumerate(sorted(scores))) / ways

@@ -38,34 +38,35 @@ def answer() -> Answer:
     setting = selection.settings()[-1]
     rows = sorted((score_contender(c, setting) for c in contenders(setting)), key=lambda row: row.score.bias)
     strategies = Table(
-        f"{setting.name}, exact gradient by enumeration of Plackett and Luce's law, {setting.draws} samples, least"
+        f"{setting.name}, exact gradient by enumeration of the Plackett-Luce law, {setting.draws} samples, smallest"
         " bias first.",
         ("", "bias", "deviation", "cosine of the mean", "best scale"),
         [(row.contender, *(cells(row)[i] for i in (1, 2, 3, 5))) for row in rows],
     )
     tables = [
-        Table(f"Share of 40 supports found exactly, of 64 measurements and 128 entries; normal matrix, {STEPS} steps.",
+        Table(f"Share of 40 supports found exactly: normal matrix, 64 measurements, 128 entries, {STEPS} steps.",
               ("k", *map(str, SIZES["normal"][1])), _lines(rates, "normal")),
-        Table("The same, blurred: neighbouring columns nearly parallel.", ("k", *map(str, SIZES["blurred"][1])),
-              _lines(rates, "blurred")),
+        Table("The same with the blurred matrix: its neighbouring columns are nearly parallel.",
+              ("k", *map(str, SIZES["blurred"][1])), _lines(rates, "blurred")),
         strategies,
     ]  # fmt: skip
     words = ", ".join(f"{name} {gap:+.2f}" for name, gap in ahead.items())
     checks = [
         Check(
-            "straight-through finds at least as many supports as any other, at every k, with both matrices",
-            f"least lead over the best other: {words}",
+            "straight-through finds at least as many supports as any other method, at every k, with both matrices",
+            f"smallest lead over the best other method: {words}",
             min(ahead.values()) >= 0,
-            "Straight-through does not lead everywhere: the tables say where.",
+            "Straight-through does not lead everywhere: the tables show where.",
         ),
         Check(
-            "it visits more supports than projection",
-            ", ".join(f"{name} {n:.0f}" for name, n in visited.items()) + " at most",
+            "straight-through visits more supports than projection",
+            "most supports visited: " + ", ".join(f"{name} {n:.0f}" for name, n in visited.items()),
             visited["straight-through"] > 5 * max(visited["projection"], visited["projection, least squares"]),
         ),
     ]
     remarks = (
-        "Without noise, one law of the planted values. Training with sorting and top-k on digits is not done here."
+        "The measurements have no noise, and the planted values follow one law. Training with sorting and top-k on "
+        "digits is not covered here."
     )
     return Answer(checks, tables, remarks, _figure(rates))
 

@@ -35,7 +35,7 @@ def answer() -> Answer:
         Table(f"One layer of 8 units, {DRAWS} samples.", head, [_cells(row) for row in shallow]),
         Table("First layer at depth 6, 1000 samples.", head, [_cells(r) for r in deep if r.setting.endswith("6")]),
         Table(
-            f"Soft forward against the truth, cosine (and best scale) of the first layer, mean (median) of {len(SEEDS)}"
+            f"Soft forward compared with the truth, first layer: mean cosine (and median best scale) of {len(SEEDS)}"
             " nets, by the standard deviation of hidden weights.",
             ("", *(f"depth {depth}" for depth in deep_binary.DEPTHS)),
             [(f"{spread:g}", *(f"{c:.3f} ({s:.2g})" for c, s in row)) for spread, row in cosines.items()],
@@ -61,12 +61,12 @@ def _checks(rows: dict[str, ContenderScore], cosines: dict[float, list[tuple[flo
         ),
         *(_check_reversal(T) for T in WARMTHS),
         Check(
-            "the soft forward's cosine falls with depth, 1 to 6 layers",
-            words + " (standard deviation of hidden weights)",
+            "the soft forward's cosine falls with depth, from 1 to 6 layers",
+            "by the standard deviation of hidden weights: " + words,
             fell,
-            "It depends on the weights: the soft forward is wrong where units are far from linear. With small hidden "
-            "weights it stays good or gets better with depth, with large ones it falls; one net of either kind shows "
-            "nothing. An enumeration written apart from this code finds the same.",
+            "The result depends on the weights: the soft forward is wrong where units are far from linear. With small "
+            "hidden weights its cosine stays good or rises with depth; with large hidden weights it falls. One net of "
+            "either kind shows nothing. An enumeration written independently of this code gives the same result.",
         ),
     ]
 
@@ -95,11 +95,11 @@ def _check_reversal(T: float) -> Check:
     orders = torch.tensor([_order(T, seed) for seed in SEEDS])
     return Check(
         f"with Gumbel-softmax at T = {T:g}, the order by one sample's cosine is nearly the reverse of that by bias",
-        f"rank correlation over six estimators, both best first: {orders.mean():.2f}, mean of {len(SEEDS)} nets"
+        f"rank correlation of the two orders of six estimators: {orders.mean():.2f}, mean of {len(SEEDS)} nets"
         f" ({orders.min():.2f} to {orders.max():.2f})",
         float(orders.mean()) < -0.5,
-        f"The least biased, the score function, has by far the smallest cosine. But at T = {T:g} Gumbel-softmax has no "
-        "less bias than straight-through, and the smaller cosine: there the order is not reversed.",
+        f"The score function has the least bias and by far the smallest cosine. But at T = {T:g} Gumbel-softmax has no "
+        "less bias than straight-through, and a smaller cosine: these two are not in reverse order.",
     )
 
 

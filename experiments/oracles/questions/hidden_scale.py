@@ -38,7 +38,7 @@ def answer() -> Answer:
     got = {key: [_share(curve, curves[key[0], EXACT], step) for step in SHOWN] for key, curve in curves.items()}
     title = (
         f"First layer at depth {deep_binary.DEPTHS[-1]}, {DRAWS} draws a step, one net: decrease of the exact loss "
-        "as a share of that by the exact gradient."
+        "as a share of the decrease by the exact gradient."
     )
     head = ("", "cosine of the mean", "best scale", *(f"{by}, {step} steps" for by in OPTIMIZERS for step in SHOWN))
     rows = [_row(name, one, [share for by in OPTIMIZERS for share in got[by, name]]) for name, one in scores.items()]
@@ -53,13 +53,14 @@ def _checks(scores: dict[str, GradientScore], got: dict[tuple[str, str], list[fl
     words = {by: f"{min(shares):.2f} to {max(shares):.2f} under {by}" for by, shares in early.items()}
     return [
         Check(
-            "under SGD those whose gradient is too short are slower than the exact gradient",
-            ", ".join(f"{name} {got['SGD', name][0]:.2f}" for name in short)
-            + f" of its decrease after {SHOWN[0]} steps",
+            "under SGD estimators whose gradient is too short are slower than the exact gradient",
+            f"share of the exact gradient's decrease after {SHOWN[0]} steps: "
+            + ", ".join(f"{name} {got['SGD', name][0]:.2f}" for name in short),
             slower,
         ),
         Check(
-            f"of those with the right direction, cosine above {TRUE_DIRECTION}, the decrease differs less under Adam",
+            f"among estimators with the right direction (cosine above {TRUE_DIRECTION}) the decrease differs less under"
+            " Adam",
             ", ".join(words.values()),
             max(early["Adam"]) - min(early["Adam"]) < 0.5 * (max(early["SGD"]) - min(early["SGD"])),
         ),

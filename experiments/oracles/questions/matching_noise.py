@@ -32,7 +32,7 @@ def answer() -> Answer:
     checks = [
         Check(
             "the identity on round has the error 2 exp(-2 pi² sigma²), from sigma = 0.25 on",
-            f"{min(ratios):.3f} to {max(ratios):.3f} times it",
+            f"{min(ratios):.3f} to {max(ratios):.3f} times that",
             all(0.95 < ratio < 1.05 for ratio in ratios),
         ),
         Check(
@@ -42,9 +42,9 @@ def answer() -> Answer:
             "with a tanh loss ReinMax is worse than straight-through",
             "worse in " + ", ".join(f"{100 * share:.0f} %" for share in tanh) + f" of {PROBLEMS} random losses",
             all(share > 0.9 for share in tanh),
-            "Neither is the better one for a tanh: which is depends on the loss drawn, and one example shows "
-            "either: no contradiction between two who find the opposite. An "
-            "enumeration written apart from this code finds the same.",
+            "Neither is the better one for a tanh loss: which one is better depends on the loss drawn. A single "
+            "example can show either result, so two authors who find the opposite do not contradict each other. "
+            "An enumeration written independently of this code gives the same result.",
         ),
     ]
     tables = [

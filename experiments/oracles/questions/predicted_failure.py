@@ -39,31 +39,31 @@ def answer() -> Answer:
     p = 1 / (1 + math.exp(-THETA))
     truth = p * (1 - p) * ((1 - toy.C) ** 2 - toy.C**2)
     checks = [
-        Check("straight-through stops where it is predicted, within 0.0005", f"at most {off:.1g} off", off < 5e-4),
+        Check("straight-through stops at the predicted loss, within 0.0005", f"at most {off:.1g} off", off < 5e-4),
         *(
             Check(f"{name} ends within 0.005 of the optimum", f"{gap:.4f} above it", gap < 5e-3)
             for name, gap in near.items()
         ),
         Check(
             "straight-through Gumbel-softmax at T = 1 stays near the wrong point",
-            f"at least {100 * stuck:.0f} % of the way from the optimum to it",
+            f"at least {100 * stuck:.0f} % of the way from the optimum to that point",
             stuck > 0.5,
         ),
         Check(
-            f"at theta = {THETA:g} and q = 2 Gumbel-softmax, soft and straight-through, has the wrong sign from T = 0.5"
-            " on, and the right one at T = 0.02",
-            f"true {truth:.4f}; soft {soft[0]:.4f} at T = {WARMTHS[0]:g}, straight-through {hard[0]:.4f}",
+            f"at theta = {THETA:g} and q = 2 the derivative of Gumbel-softmax, soft and straight-through, has the wrong"
+            " sign from T = 0.5 on and the right sign at T = 0.02",
+            f"true {truth:.4f}; at T = {WARMTHS[0]:g} soft {soft[0]:.4f}, straight-through {hard[0]:.4f}",
             all(s < 0 for row in (soft, hard) for s, T in zip(row, WARMTHS, strict=True) if T >= 0.5)
             and min(soft[0], hard[0]) > 0,
         ),
     ]
     head = ("expected loss, mean of the last 200 steps", *(f"q = {q:g}" for q in toy.POWERS))
     title = (
-        "8000 steps of Adam, batch 64, one seed; one logit a bit at rate 0.002, which is ReinMax's repository's two "
-        "logits a bit at 0.001. Slower, an estimator that is right has not yet arrived."
+        "8000 steps of Adam, batch 64, one seed. One logit a bit at learning rate 0.002 equals the two logits a bit "
+        "at 0.001 of ReinMax's repository. At a smaller rate an estimator that is right has not yet arrived."
     )
     means = Table(
-        f"Mean derivative of (z - {toy.C:g})^2 by the logit at {THETA:g}, where it is {truth:.4f}, by quadrature.",
+        f"Mean derivative of (z - {toy.C:g})^2 by the logit at {THETA:g}, by quadrature; the true one is {truth:.4f}.",
         ("T", *(f"{T:g}" for T in WARMTHS)),
         [("Gumbel-softmax", *_four(soft)), ("ST Gumbel-softmax", *_four(hard))],
     )

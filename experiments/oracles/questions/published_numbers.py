@@ -37,16 +37,16 @@ def answer() -> Answer:
     off = max(float((traces[name][[0, -1]] - torch.tensor(TRACES[name])).abs().max()) for name in ARMS)
     checks = [
         Check(
-            "all numbers of the table to the digits given, four or five",
+            "all numbers of the table agree in the digits given, four or five",
             f"{hits} of {2 * len(pairs)}",
             hits == 2 * len(pairs),
         ),
         Check(
-            f"the numbers that were sampled, {DRAWS} draws a category, within 3 deviations of as many draws here",
+            f"the sampled numbers ({DRAWS} draws a category) lie within 3 deviations of as many draws here",
             f"{near} of {2 * len(SAMPLED)}",
             near == 2 * len(SAMPLED),
         ),
-        Check("the toy's loss in its first and last epoch within 0.002", f"at most {off:.4f} off", off < 2e-3),
+        Check("the toy's loss in its first and last epoch agrees within 0.002", f"at most {off:.4f} off", off < 2e-3),
     ]
     rows = [
         (f"{dim}, {seed}, {name}", *(f"{a:.5g} ({b:.5g})" for a, b in zip(measured[dim, seed, name], row, strict=True)))
@@ -70,8 +70,8 @@ def answer() -> Answer:
     tables = [
         Table("Measured (published).", ("categories, seed, estimator", "squared bias", "variance"), rows),
         Table(
-            f"8 categories, seed 0, of the Gumbel family: {REPETITIONS} repetitions of {DRAWS} draws a category, their"
-            " mean and deviation (published).",
+            f"Gumbel family, 8 categories, seed 0: mean and deviation of {REPETITIONS} repetitions of {DRAWS} draws a"
+            " category (published).",
             ("estimator", "squared bias", "variance"),
             sampled,
         ),

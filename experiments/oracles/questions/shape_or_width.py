@@ -36,7 +36,8 @@ def answer() -> Answer:
     best = [WIDTHS[int(angles[list(KERNELS).index("normal"), :, k].argmax())] for k in range(len(SMOOTHING))]
     checks = [
         Check(
-            "width matters more than shape: the cosine differs far more over widths than over shapes, each at its best",
+            "width matters more than shape: the cosine differs far more over widths than over shapes, each shape at"
+            " its best width",
             f"over widths {over_widths:.2f}, over shapes {over_shapes:.3f}",
             over_widths > 3 * over_shapes,
         ),
@@ -54,12 +55,13 @@ def answer() -> Answer:
         )
     head = ("kernel", *(f"smoothing {s:g}" for s in SMOOTHING))
     title = (
-        "Best cosine (and best scale) at which width: interquartile range of the kernel, in units of the activation."
+        "Best cosine (and best scale), and at which width. Width is the interquartile range of the kernel, in units of "
+        "the activation."
     )
     remarks = (
         "300 digits, 16 units, one net. No width reaches cosine 1, least of all at large smoothing: where noise is "
-        "wide the truth counts a sample by the sign of its pixel, straight-through by the pixel. The other half, "
-        "accuracy after training over shape, width and rate, is not done here."
+        "wide, the truth weights a sample by the sign of its pixel, straight-through by the pixel. The other half of "
+        "the question, accuracy after training over shape, width and rate, is not measured here."
     )
     return Answer(checks, [Table(title, head, rows)], remarks, _figure(angles))
 

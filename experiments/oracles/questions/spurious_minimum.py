@@ -47,38 +47,41 @@ def answer() -> Answer:
     checks = [
         Check(
             "the identity's loss rises, the ReLU's never does",
-            f"steps up: identity {rises['identity']}, ReLU {rises['relu']}",
+            f"rising steps: identity {rises['identity']}, ReLU {rises['relu']}",
             rises["identity"] > 0 == rises["relu"],
         ),
         Check(
-            "so for all that are two-sided, and for none that is one-sided",
+            "the loss rises for every two-sided derivative and for no one-sided one",
             f"never rising: {', '.join(still)}",
             set(still) == set(STILL),
         ),
         Check(
-            "across w, the expected gradient of all six has the true direction",
-            f"least cosine {least:.10f}, best scale {min(across):.2g} to {max(across):.2g}",
+            "orthogonal to w, the expected gradient of all six derivatives has the true direction",
+            f"smallest cosine {least:.10f}, best scale {min(across):.2g} to {max(across):.2g}",
             least > 1 - 1e-9,
         ),
         Check(
-            "from random starts all six reach the global minimum about as often: within 0.3 of each other",
+            "from random starts all six reach the global minimum about equally often: shares within 0.3 of each other",
             ", ".join(f"{name} {share:.2f}" for name, share in reached.items()),
             max(reached.values()) - min(reached.values()) < 0.3,
         ),
     ]
-    head = ("derivative", "steps up", "highest loss", "last loss", "least length of w", "cosine", "best scale")
+    head = ("derivative", "rising steps", "highest loss", "last loss", "smallest length of w", "cosine", "best scale")
     start = runs["relu"][0][0]
-    title = f"Loss at the start {start:.4f}; 2999 steps. Cosine (mean), scale (median) of the whole: ten students."
+    title = (
+        f"Loss at the start {start:.4f}; 2999 steps. Cosine (mean) and best scale (median) are those of the whole "
+        "gradient at ten random students."
+    )
     found_at_random = Table(
-        f"{STARTS} random starts, {STEPS} steps at rate {RATE:g}: share with a loss below {REACHED:g} at the end; "
-        "share in which the loss rose.",
+        f"{STARTS} random starts, {STEPS} steps at rate {RATE:g}: share of starts that end with a loss below "
+        f"{REACHED:g}, and share in which the loss rose.",
         ("derivative", "global minimum", "rose"),
         [(name, f"{reached[name]:.3g}", f"{rising[name]:.3g}") for name in SLOPES],
     )
     remarks = (
-        "The disagreement is along w, where the loss is flat: it moves the length of w, and through it the step. The "
-        "theorem for the ReLU asks that the length of w stays away from 0; its least value is given. With "
-        f"{STARTS} starts a share has a standard error of up to {0.5 / STARTS**0.5:.2f}."
+        "The derivatives disagree along w, where the loss is flat. This part changes the length of w, and through it "
+        "the step. The theorem for the ReLU requires that the length of w stays away from 0; the table gives its "
+        f"smallest value. With {STARTS} starts a share has a standard error of up to {0.5 / STARTS**0.5:.2f}."
     )
     return Answer(checks, [Table(title, head, rows), found_at_random], remarks, _figure(runs))
 

@@ -29,14 +29,14 @@ def answer() -> Answer:
     off = max(abs(a - b) for n in (4, 9) for a, b in zip(predicted[n], measured[n], strict=True))
     kink = {name: _slope_at_zero(f) for name, f in _SAME.items()}
     checks = [
-        Check("measured tie rates of noise are those predicted, within sampling error", f"at most {off:.4f} off",
+        Check("the measured tie rates of noise are the predicted ones, within sampling error", f"at most {off:.4f} off",
               off < 4 * 0.5 / WINDOWS**0.5),
         Check("at 2 bits the maximum of a two by two window is tied in 46 % of all windows",
               f"{100 * measured[4][1]:.1f} %", abs(measured[4][1] - 0.46) < 0.01),
-        Check("torch's names for max(x, 0) have different derivatives at 0: 0, 1/2 and 1",
+        Check("torch's functions for max(x, 0) have different derivatives at 0: 0, 1/2 and 1",
               ", ".join(f"{name} {slope:g}" for name, slope in kink.items()) + f" (torch {torch.__version__})",
               sorted(kink.values()) == [0, 0.5, 1],
-              "`clamp` has changed: 1 at its bounds in torch 2.13, 0 in 2.14 (see kinks.md)."),
+              "The derivative of `clamp` at its bounds has changed: 1 in torch 2.13, 0 in 2.14 (see kinks.md)."),
     ]  # fmt: skip
     rows = [
         (f"noise, {'two by two' if n == 4 else 'three by three'}, {kind}", *(f"{v:.3f}" for v in values[n]))
@@ -45,7 +45,7 @@ def answer() -> Answer:
     ]
     rows.append(("digits, two by two, measured", *(f"{v:.3f}" for v in pixels)))
     remarks = (
-        "Noise is max(z, 0) of normal z, clipped at 3 and rounded: the rates depend on that range. Real images are "
+        "Noise is max(z, 0) of a normal z, clipped at 3 and rounded; the rates depend on that range. Real images are "
         "tied far more often where they are flat. Whether the rule at ties changes a training is not measured here."
     )
     table = Table("Share of windows with a tied maximum.", ("bits", *map(str, BITS)), rows)

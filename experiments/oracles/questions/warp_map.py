@@ -32,19 +32,20 @@ def answer() -> Answer:
     adam = {memory: [_adam(net, w, lr, memory) for lr in ADAM_RATES] for memory in (0.999, 0.95)}
     checks = [
         Check(
-            "warped, agreement grows as the rate falls",
+            "with the warp, agreement grows as the learning rate falls",
             _words(warped, RATES),
             warped[-1] > 0.8 and warped[-1] > warped[0],
         ),
         Check(
-            "unwarped, fewer than 40 % agree",
+            "without the warp, fewer than 40 % of the rounded weights agree",
             _words(plain, RATES),
             max(plain) < 0.4,
-            "How much of that is weights that never leave their first cell, the table's last line tells.",
+            "Some of these weights agree because they never leave their first rounding cell; the table's last row has"
+            " their share.",
         ),
         Check(
-            "Adam needs no warp where its memory is short beside the time in a cell: at the smallest rate more with"
-            " beta2 = 0.95 than with 0.999",
+            "Adam needs no warp where its memory is short compared with the time in a cell: at the smallest rate more"
+            " weights agree with beta2 = 0.95 than with 0.999",
             f"{adam[0.95][-1]:.2f} against {adam[0.999][-1]:.2f}",
             adam[0.95][-1] > adam[0.999][-1] + 0.1,
         ),
@@ -52,13 +53,13 @@ def answer() -> Answer:
     tables = [
         Table("Share of equal rounded weights, gradient descent.", ("rate", *(f"{r:g}" for r in RATES)),
               [("warped", *map(_two, warped)), ("unwarped", *map(_two, plain)),
-               ("weights of the start", *map(_two, idle))]),
+               ("weights at the start", *map(_two, idle))]),
         Table("The same, Adam, unwarped.", ("rate", *(f"{r:g}" for r in ADAM_RATES)),
               [(f"beta2 = {memory:g}", *map(_two, values)) for memory, values in adam.items()]),
     ]  # fmt: skip
     remarks = (
-        "One net, full batches, float64, the mean over the second half of training. It is about rounded weights under "
-        "a derivative that is positive everywhere; of activations it says nothing."
+        "One net, full batches, float64; each share is a mean over the second half of training. The result is about "
+        "rounded weights under a derivative that is positive everywhere. It says nothing about activations."
     )
     return Answer(checks, tables, remarks, _figure(warped, plain, last))
 

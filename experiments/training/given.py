@@ -1,0 +1,178 @@
+"""A model and data that Python gives as objects, known in a configuration by a digest of what they hold.
+
+The objects are not saved. To resume or load such a run, they must be given again.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from experiments.config.values import ConfigError
+from experiments.data.dataset import DataError, Dataset, Part
+from surrogates import Component, HardLayer, Strategy, hard_layers
+
+NODES: dict[str, dict[str, Any]] = {  # the options that stand for objects, by group
+    "component": {"_target_": f"{__name__}.GivenLayers", "_partial_": True},
+    "model": {"_target_": f"{__name__}.GivenModel", "_partial_": True, "digest": "???"},
+    "data": {"_target_": f"{__name__}.GivenData", "digest": "???", "classes": "???", "shape": "???"},
+}
+_models: Mapping[str, nn.Module] = {}  # the objects of the present calls, by digest
+_data: Mapping[str, Dataset] = {}
+
+
+@contextmanager
+def offer(models: Mapping[str, nn.Module], data: Mapping[str, Dataset]) -> Iterator[None]:
+    """Lets the runs of a block find these objects by their digests."""
+    global _models, _data
+    before = _models, _data
+    _models, _data = {**_models, **models}, {**_data, **data}
+    try:
+        yield
+    finally:
+        _models, _data = before
+
+
+def model_digest(model: nn.Module) -> str:
+    """A digest of a model's class, layers, weights and buffers; its code is not in it.
+
+    Raises ConfigError for a model without a hard layer.
+    """
+    if not hard_layers(model):
+        raise ConfigError(
+            "the model holds no hard layer; put hardgrad.HardLayer or one of hardgrad.layers into it, "
+            "or have hardgrad.convert replace its own modules first"
+        )
+    digest = hashlib.sha256(f"{type(model).__module__}.{type(model).__qualname__}\n{model}".encode())
+    for name, value in model.state_dict().items():
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return f"sha-{digest.hexdigest()[:16]}"
+
+
+def make_dataset(parts: Sequence[Any]) -> Dataset:
+    """Training, validation and test data as one data set, the samples as they are; raises DataError.
+
+    A part is a pair of samples (N, ...) and labels (N,) from 0, or a Dataset of torch with such pairs.
+    """
+    tensors = [_tensors(name, part) for name, part in zip(("train", "val", "test"), parts, strict=True)]
+    classes = max(int(y.max()) + 1 if y.numel() else 1 for _, y in tensors)
+    return Dataset("given", classes, *(Part(x, y) for x, y in tensors))
+
+
+def data_keys(data: Dataset) -> dict[str, Any]:
+    """The keys of `data` in the configuration."""
+    digest = hashlib.sha256("".join(data.hashes().values()).encode())
+    return {
+        "digest": f"sha-{digest.hexdigest()[:16]}",
+        "classes": data.classes,
+        "shape": "x".join(map(str, data.input_shape)),
+    }
+
+
+def _tensors(name: str, part: Any) -> tuple[Tensor, Tensor]:
+    try:
+        if isinstance(part, torch.utils.data.TensorDataset):
+            part = part.tensors
+        elif isinstance(part, torch.utils.data.Dataset):
+            pairs = [part[index] for index in range(len(part))]  # type: ignore[arg-type]
+            part = torch.stack([torch.as_tensor(x) for x, _ in pairs]), torch.tensor([int(y) for _, y in pairs])
+        x, y = map(torch.as_tensor, part)
+    except (TypeError, ValueError, RuntimeError) as error:
+        wanted = "a pair (x, y) of tensors or a map-style Dataset of torch"
+        raise DataError(f"data, part {name} should be {wanted}: {error}") from None
+    return (x if x.is_floating_point() else x.float()), y.long()
+
+
+class GivenLayers(Component):
+    """Stands for the hard layers of a given model; holds the strategy that they get."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        super().__init__()
+        self.strategy = strategy
+
+
+class GivenModel(nn.Module):
+    """A copy of the given model, from its own weights, with every hard layer under the run's strategy.
+
+    Raises ConfigError if the model is not given, or makes no logits (batch, classes) of a batch; EmptyCell for an op
+    that lacks what the strategy needs.
+    """
+
+    def __init__(
+        self, input_shape: tuple[int, ...], classes: int, component: Callable[[], Component], digest: str
+    ) -> None:
+        super().__init__()
+        if digest not in _models:
+            raise ConfigError(
+                "the model of this run was given as an object and is not saved; give it again: "
+                "experiments.train(model=...) to resume, experiments.load(run, model=...) to load"
+            )
+        layers = component()
+        assert isinstance(layers, GivenLayers)
+        self.module = copy.deepcopy(_models[digest])
+        _set_strategy(self.module, layers.strategy)
+        self.train()
+        _check_logits(self, input_shape, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.module(x)
+        return logits
+
+
+def _set_strategy(model: nn.Module, strategy: Strategy) -> None:
+    made: dict[HardLayer, HardLayer] = {}
+    for parent in list(model.modules()):
+        for key, child in parent._modules.items():
+            if isinstance(child, HardLayer):
+                parent._modules[key] = made.setdefault(child, HardLayer(child.op, strategy))
+
+
+def _check_logits(model: nn.Module, input_shape: tuple[int, ...], classes: int) -> None:
+    parameter = next(model.parameters(), torch.zeros(()))
+    x = torch.zeros(2, *input_shape, dtype=parameter.dtype, device=parameter.device)
+    with torch.no_grad():
+        shape = tuple(model.eval()(x).shape)
+    model.train()
+    if shape != (2, classes):
+        raise ConfigError(f"the model makes {shape} of a batch {tuple(x.shape)}; it should make logits {(2, classes)}")
+
+
+@dataclass(frozen=True)
+class GivenData:
+    """The given data set with this digest; `shape` of a sample as 1x8x8."""
+
+    digest: str
+    classes: int
+    shape: str
+
+    @property
+    def root(self) -> None:
+        """No folder."""
+
+    @property
+    def download(self) -> bool:
+        """No file."""
+        return False
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one sample."""
+        return tuple(map(int, self.shape.split("x"))) if self.shape else ()
+
+    def load(self) -> Dataset:
+        """The object; raises DataError if it is not given."""
+        if self.digest not in _data:
+            raise DataError(
+                "the data of this run were given as objects and are not saved; give them again: "
+                "experiments.train(data=(train, val, test))"
+            )
+        return _data[self.digest]
