@@ -345,7 +345,7 @@ def test_a_sweeper_of_others_lists_no_jobs(tmp_path, launcher):
     own = ("-m", "hydra/sweeper=basic", f"hydra/launcher={launcher}", "seed=0,1", *SHORT, "dry_run=true")
     answer = command(*own, cwd=tmp_path)
     assert answer.code == 2
-    assert "dry_run=true lists the jobs of a sweep with hydra/sweeper=listed" in answer.err
+    assert "dry_run=true needs hydra/sweeper=listed" in answer.err
     assert statuses(tmp_path) == {}
 
 
