@@ -11,15 +11,18 @@ import subprocess
 import sys
 import termios
 import time
+from dataclasses import fields
 
 import pytest
 import yaml
 from test_tensorboard import Board
 
+from experiments.command.help import PURPOSES, help_page
 from experiments.command.task import Task
 from experiments.config.choices import choose
 from experiments.config.folder_names import job_folder, sweep_name
 from experiments.config.keys import group_keys, settable_keys
+from experiments.config.settings import GROUPS, Settings
 from experiments.training.trainer import Trainer
 from runs import CONF, ROOT, SHORT, command, compose, lines, process, read, tree
 
@@ -150,7 +153,7 @@ def test_stopped_from_outside(tmp_path, number):
 
 def test_help_and_looking_at_the_configuration_run_nothing(tmp_path):
     for arguments, words in [
-        (["--help"], "component: binary, floor"),
+        (["--help"], "component: the layer with the hard operation\n  binary "),
         (["--cfg", "job", "--resolve"], "_target_: surrogates.strategies.ste.StraightThrough"),
         (["--info", "defaults"], "quantized_activation"),
         (["--version"], "1.3"),
@@ -159,6 +162,23 @@ def test_help_and_looking_at_the_configuration_run_nothing(tmp_path):
         assert answer.code == 0
         assert words in answer.out + answer.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_help_page_has_a_line_for_every_option_and_setting(tmp_path):
+    """Examples first, every line at most 80 columns wide; options of the user's own are listed too."""
+    (tmp_path / "mine/strategy").mkdir(parents=True)
+    (tmp_path / "mine/strategy/own.yaml").write_text("# a purpose of my own\n_target_: own.Own\n")
+    page = help_page(CONF, ["--help", "--config-dir", str(tmp_path / "mine")], "python train.py")
+    assert max(map(len, page.splitlines())) <= 80
+    assert page.index("Examples") < page.index("Groups") < page.index("Settings")
+    names = [path.stem for group in PURPOSES for path in (CONF / group).glob("*.yaml")]
+    assert set(PURPOSES) >= set(GROUPS)
+    for name in names:
+        assert re.search(rf"^[* ] {name} +\S", page, re.M), name
+    for field in fields(Settings):
+        assert re.search(rf"^  {field.name}=\S+ +\S", page, re.M), field.name
+    assert re.search(r"^  own +a purpose of my own$", page, re.M)
+    assert page.count("\n* ") == len(GROUPS)
 
 
 def test_every_key_can_be_found_by_a_near_miss():

@@ -214,7 +214,7 @@ def test_a_run_that_was_cut_off_finds_the_same(tmp_path, monkeypatch):
     content = path.read_bytes()
     for damaged in (content[: len(content) // 2], content.replace(b"0.1", b"0.2", 1), None):
         path.unlink() if damaged is None else path.write_bytes(damaged)
-        with pytest.raises(LogChanged, match=r"diagnostics\.jsonl .* diagnostics=null goes on without it"):
+        with pytest.raises(LogChanged, match=r"diagnostics\.jsonl .* diagnostics=null resumes the run without it"):
             train(tmp_path / "cut", *own)
     path.write_bytes(content + b'{"step": 6, "truth/ha')  # half of a line
     cut = train(tmp_path / "cut", *own).folder

@@ -107,7 +107,7 @@ def test_a_launcher_makes_the_same_runs(tmp_path, here, launcher):
     assert running.pid not in {one["pid"] for one in told}
     again = sweep(tmp_path, f"hydra/launcher={launcher}", "hydra.sweep.dir=runs/one")
     out, _ = again.communicate(timeout=400)
-    assert (again.returncode, "0 to run, 3 done before" in out) == (1, True)
+    assert (again.returncode, "0 to run, 3 already done" in out) == (1, True)
 
 
 @pytest.mark.nightly

@@ -72,7 +72,7 @@ def test_what_cannot_fit_is_refused_with_the_estimate_the_memory_and_the_keys(ei
     with pytest.raises(ConfigError) as refused:
         build_model(chosen(*overrides), training=True)
     assert words in str(refused.value)
-    assert "and there are 8.59 GB; choose smaller values" in str(refused.value)
+    assert "this machine has 8.59 GB; choose smaller values" in str(refused.value)
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_what_takes_more_than_a_day_is_said_and_runs(tmp_path, monkeypatch):
     (note,) = note_long(chosen("max_steps=" + "1" + "0" * 12))
     assert note == (
         "this run takes at least 4 years (max_steps=1000000000000, model.width=128); "
-        "it can be stopped at any time, and the same command resumes it"
+        "it may be stopped at any time; the same command resumes it"
     )
     assert least_seconds(chosen()) < 1
     monkeypatch.setattr(needs, "LONG", least_seconds(chosen(*SHORT)) / 2)

@@ -62,5 +62,5 @@ def test_a_hundred_runs_under_a_limit_of_256_files(tmp_path):
     done = subprocess.run(limited, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "2 stacks of 50" in done.stdout
-    assert "64 runs at most, by the limit of open files" in " ".join(done.stdout.split())
+    assert "at most 64 runs a stack, because of the limit of open files" in " ".join(done.stdout.split())
     assert len(statuses(tmp_path)) == 100

@@ -98,7 +98,7 @@ def test_a_signal_stops_after_the_step_and_the_same_command_goes_on(tmp_path, mo
     assert last(folder)["step"] == step
     again = command(*own, cwd=tmp_path)
     assert again.code == 0
-    assert f"continuing {folder} from step {step}" in again.out
+    assert f"resuming {folder} from step {step}" in again.out
     assert only_run(tmp_path) == folder
     assert_as_whole(folder, whole(kind))
 
@@ -114,7 +114,7 @@ def test_a_second_signal_does_not_wait(tmp_path, monkeypatch, whole):
     assert last(tmp_path / "a/run")["step"] == 12
     again = command(*own, cwd=tmp_path)
     assert again.code == 0
-    assert f"continuing {tmp_path}/a/run from step 12\n" in again.out
+    assert f"resuming {tmp_path}/a/run from step 12\n" in again.out
     assert_as_whole(tmp_path / "a/run", whole("noise"))
 
 
@@ -291,7 +291,7 @@ def test_a_sweep_that_was_stopped_goes_on_with_what_is_missing(tmp_path, monkeyp
     answer = command(*arguments, cwd=tmp_path)
     assert answer.code == 0
     assert "4 jobs in" in answer.out
-    assert "3 to run, 1 of them interrupted, 1 done before" in answer.out
+    assert "3 to run, 1 of them resumed, 1 already done" in answer.out
     assert "4 DONE" in answer.out
     assert [read(path)["status"] for path in tmp_path.rglob("status.json")] == ["DONE"] * 4
 

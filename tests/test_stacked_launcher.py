@@ -51,7 +51,7 @@ def test_a_sweep_of_stacks(tmp_path):
     assert len({json.dumps(result["metrics"]) for result in results.values()}) == 8
     again = command("-m", "strategy=ste,smooth", "seed=0,1", "optimizer.lr=0.1,0.05", *QUICK, *TOGETHER, cwd=tmp_path)
     assert again.code == 0
-    assert "8 done before" in again.out
+    assert "8 already done" in again.out
 
 
 def test_the_jobs_return_what_they_would_alone(tmp_path):
@@ -114,7 +114,7 @@ def test_a_sweeper_of_others_has_its_jobs_in_the_manifest(tmp_path):
     assert {job["config_hash"] for job in read(tmp_path / "here/manifest.json")["jobs"]} == {
         result["config_hash"] for result in by_name(tmp_path).values()
     }
-    assert "0 to run, 4 done before" in command(*own, cwd=tmp_path).out
+    assert "0 to run, 4 already done" in command(*own, cwd=tmp_path).out
     assert (tmp_path / "here/manifest.json").read_bytes() == written
 
 
@@ -158,7 +158,7 @@ def test_the_engine_follows_from_the_estimate():
     assert alone == {"single"}
     assert "mostly arithmetic" in reason
     assert engine(*heavy, "engine=stacked") == ({"stacked"}, "engine=stacked")
-    assert engine("engine=stacked", jobs=1) == ({"single"}, "no other run differs from it in stackable keys only")
+    assert engine("engine=stacked", jobs=1) == ({"single"}, "no other run of the sweep differs in stackable keys only")
     assert engine("engine=single") == ({"single"}, "engine=single")
 
 
@@ -280,4 +280,4 @@ def test_a_stopped_sweep_goes_on(tmp_path, monkeypatch):
     assert {read(path)["status"] for path in tmp_path.rglob("status.json")} == {"INTERRUPTED"}
     answer = command(*own, cwd=tmp_path)
     assert answer.code == 0
-    assert "3 of them interrupted" in answer.out
+    assert "3 of them resumed" in answer.out

@@ -149,7 +149,7 @@ def test_failed_jobs_are_made_anew_if_asked_and_no_others(tmp_path):
     own = ("-m", "seed=0,1,2", "optimizer.lr=0.1,1e30", *QUICK, "workers=1")
     assert command(*own, cwd=tmp_path).out.splitlines()[-1] == "3 DONE, 3 FAILED"
     before = tree(tmp_path)
-    assert "0 to run, 3 done before" in command(*own, cwd=tmp_path).out
+    assert "0 to run, 3 already done" in command(*own, cwd=tmp_path).out
     assert tree(tmp_path) == before
     shown = command(*own, "retry=failed", "dry_run=true", cwd=tmp_path)
     assert shown.out.count("run anew: FAILED") == 3
@@ -176,7 +176,7 @@ def test_a_dry_run_shows_the_stacks_that_were_cut_off(tmp_path):
     before = tree(tmp_path)
     shown = command(*own, "dry_run=true", cwd=tmp_path)
     assert "2 runs train as 1 stack of 3 (listed in manifest.json)" in " ".join(shown.out.split())
-    assert (shown.out.count("  continue"), shown.out.count("skip: DONE")) == (2, 1)
+    assert (shown.out.count("  resume"), shown.out.count("skip: DONE")) == (2, 1)
     assert tree(tmp_path) == before
     assert command(*own, cwd=tmp_path).out.splitlines()[-1] == "3 DONE"
     after = tree(tmp_path)

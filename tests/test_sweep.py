@@ -126,7 +126,7 @@ def test_points_and_filters_have_one_shape():
     for wrong in ({"a": 1}, [1], [{}], "abc"):
         with pytest.raises(ConfigError, match="must be a list of mappings"):
             plain_list(wrong, "points")
-    with pytest.raises(ConfigError, match=r"optimizer\.lr is set by the listed points"):
+    with pytest.raises(ConfigError, match=r"optimizer\.lr is set on the command line and by"):
         job_overrides(["optimizer.lr=1"], {}, [{"optimizer.lr": 0.1}])
 
 
@@ -183,7 +183,7 @@ hydra:
     assert pairs == {("ste", 0.01, 0), ("subgradient", 0.3, 0), ("subgradient", 0.3, 1)}
     both = command("experiment=pairs", "optimizer.lr=1", *SHORT, cwd=tmp_path, conf=conf)
     assert both.code == 2
-    assert both.err.startswith("error: optimizer.lr is set by the listed points already")
+    assert both.err.startswith("error: optimizer.lr is set on the command line and by hydra.sweeper.points")
     none = command("experiment=pairs", "hydra.sweeper.points=[]", "strategy=ste", *SHORT, cwd=tmp_path, conf=conf)
     assert none.out.splitlines()[-1] == "1 DONE"
 
@@ -345,7 +345,7 @@ def test_a_sweeper_of_others_lists_no_jobs(tmp_path, launcher):
     own = ("-m", "hydra/sweeper=basic", f"hydra/launcher={launcher}", "seed=0,1", *SHORT, "dry_run=true")
     answer = command(*own, cwd=tmp_path)
     assert answer.code == 2
-    assert "dry_run=true lists the jobs of a sweep with hydra/sweeper=listed" in answer.err
+    assert "dry_run=true needs hydra/sweeper=listed" in answer.err
     assert statuses(tmp_path) == {}
 
 
@@ -358,7 +358,7 @@ def test_an_old_failure_is_listed_again_and_not_run_again(tmp_path, monkeypatch)
     before = tree(tmp_path)
     answer = command(*own, cwd=tmp_path)
     assert answer.code == 1
-    assert "0 to run, 1 done before" in answer.out
+    assert "0 to run, 1 already done" in answer.out
     assert "RuntimeError: the disk is on fire" in answer.err
     assert tree(tmp_path) == before
 
@@ -378,7 +378,7 @@ def test_two_sweeps_of_the_same_second_into_one_root(tmp_path):
         assert path.read_bytes() == other.read_bytes()
         assert len(list(other.parent.glob("events.out.*"))) == 1
     last = command(*own, cwd=tmp_path)
-    assert (last.code, "0 to run, 3 done before" in last.out) == (0, True)
+    assert (last.code, "0 to run, 3 already done" in last.out) == (0, True)
 
 
 @pytest.mark.slow

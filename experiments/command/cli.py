@@ -1,4 +1,4 @@
-"""The command line: Hydra's, with plain messages and exit codes."""
+"""The command line: Hydra's, with its own help page, messages and exit codes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.command.errors import SWEEP_FLAGS, readable, refuse_repeated_keys
+from experiments.command.help import FLAGS, help_page
 from experiments.command.task import Task
 from experiments.conf_folder import CONF
 from experiments.config import VERSION_BASE
@@ -27,19 +28,23 @@ from experiments.training.user_errors import USER_ERRORS
 
 @lasting_output()
 def main(conf: Path = CONF) -> NoReturn:
-    """Runs the job or the sweep that the command line asks for, and exits: 0 if all is well.
+    """Runs the job or the sweep that the command line asks for, then exits.
 
-    1: a run failed; 2: the command, configuration, data or folder is wrong, or the pair is not applicable; 3: no job
-    failed, but other commands still run some; 130, 143: stopped by a signal.
+    Exit codes: 0 success; 1 a run failed; 2 the command, configuration, data or folder is wrong, or the pair is not
+    applicable; 3 no job failed, but other commands still run some; 130, 143 stopped by a signal.
     """
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come to us instead of being printed as a trace
+    if set(FLAGS) & set(sys.argv):
+        program = "python train.py" if Path(sys.argv[0]).name == "train.py" else "hardgrad train"
+        print(help_page(conf, sys.argv[1:], program))
+        sys.exit(0)
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises errors instead of printing a trace
     task = Task(conf, list(sys.argv), uuid.uuid4().hex)
     try:
         with _sigterm_as_interrupt():
             execute(task, sys.argv[1:])
     except (*USER_ERRORS, HydraException, OmegaConfBaseException) as error:
         _exit(2, f"error: {readable(error, conf)}")
-    except JobFailed as error:  # from a sweeper of others
+    except JobFailed as error:  # from a sweeper other than ours
         _exit(1, f"error: {error}")
     except KeyboardInterrupt as stopped:
         signum = int(getattr(stopped, "signum", signal.SIGINT))
@@ -52,7 +57,7 @@ def main(conf: Path = CONF) -> NoReturn:
 
 
 def execute(task: Task, arguments: Sequence[str]) -> None:
-    """Has Hydra do what the arguments of the command ask for; raises what keeps a run or a sweep from starting.
+    """Calls Hydra with the arguments; raises the error that keeps a run or a sweep from starting.
 
     Sweep flags are moved to the front: Hydra refuses overrides that follow a second flag.
     """
@@ -70,7 +75,7 @@ def execute(task: Task, arguments: Sequence[str]) -> None:
 
 @contextmanager
 def _sigterm_as_interrupt() -> Iterator[None]:
-    """SIGTERM stops a command as Ctrl-C does, so that a sweep still prints its report."""
+    """Treats SIGTERM as Ctrl-C, so that a sweep still prints its report."""
 
     def stop(signum: int, _: Any) -> None:
         raise Interrupted(signum)

@@ -1,41 +1,44 @@
-"""The settings of a run that belong to no group: the root keys of the configuration."""
+"""The settings of a run: the keys of the configuration that belong to no group."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-# How a run or a sweep is conducted: neither its numbers nor its name depend on these.
+# These change how a run or a sweep is executed, not its results, its hash or its folder name.
 LOOKING = ("diagnostics", "diagnostics_every")
 CONDUCT = ("resume", "retry", "overwrite", "on_error", "dry_run", "workers", "engine", *LOOKING)
 DIAGNOSTICS = ("truth", "rivals")
-GROUPS = ("component", "strategy", "model", "data", "optimizer")  # of conf/; every run chooses one option of each
+GROUPS = ("component", "strategy", "model", "data", "optimizer")  # every run has one option of each
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How long, how often, where and how exactly a run trains; raises ValueError for a number out of range."""
+    """The settings of one run; `conf/config.yaml` says what each is for.
 
-    seed: int = 0  # of initial weights, batch order and noise; 0 is as good as any
-    max_steps: int = 1500  # optimizer steps
-    batch_size: int = 64  # samples
-    log_every: int = 10  # optimizer steps
-    eval_every: int = 100  # optimizer steps; evaluations also write a checkpoint
-    threads: int = 1  # of one operation; small models are slower with more
-    device: str = "cpu"  # cpu, cuda, cuda:0, ...
-    precision: Literal["float32", "float64", "bfloat16", "float16"] = "float32"  # the 16-bit ones by autocast
-    resume: Literal["auto", "never"] = "auto"  # continue an interrupted run of the same configuration, or start anew
-    retry: Literal["none", "failed"] = "none"  # make a run that failed anew
-    overwrite: bool = False  # replace a finished run in the same folder
-    on_error: Literal["continue", "stop"] = "continue"  # after a job of a sweep has failed
-    dry_run: bool = False  # say what would run, and run nothing
-    workers: int | None = None  # processes of a sweep at a time; as many as there are cores for their threads
-    engine: Literal["auto", "single", "stacked"] = "auto"  # other launchers stack only with engine=stacked
-    on_nonfinite: Literal["stop", "skip", "continue"] = "stop"  # a loss, gradient or parameter that is NaN or infinite
-    overfit_batches: int | None = None  # train on the first batches only, again and again
-    diagnostics: str | list[str] | None = None  # truth, rivals or both: what the gradient is worth; slow
-    diagnostics_every: int = 500  # optimizer steps
-    detect_anomaly: bool = False  # torch's anomaly detection: slow, names the forward line of a NaN gradient
+    Raises ValueError if a number is out of range.
+    """
+
+    seed: int = 0
+    max_steps: int = 1500
+    batch_size: int = 64
+    log_every: int = 10
+    eval_every: int = 100
+    threads: int = 1
+    device: str = "cpu"
+    precision: Literal["float32", "float64", "bfloat16", "float16"] = "float32"
+    resume: Literal["auto", "never"] = "auto"
+    retry: Literal["none", "failed"] = "none"
+    overwrite: bool = False
+    on_error: Literal["continue", "stop"] = "continue"
+    dry_run: bool = False
+    workers: int | None = None
+    engine: Literal["auto", "single", "stacked"] = "auto"
+    on_nonfinite: Literal["stop", "skip", "continue"] = "stop"
+    overfit_batches: int | None = None
+    diagnostics: str | list[str] | None = None
+    diagnostics_every: int = 500
+    detect_anomaly: bool = False
 
     def __post_init__(self) -> None:
         counts = ("max_steps", "batch_size", "log_every", "eval_every", "threads", "overfit_batches", "workers")

@@ -1,4 +1,4 @@
-"""Checks keys and values of a configuration against names and annotations."""
+"""Checks keys and values of a configuration against the names and annotations of classes."""
 
 from __future__ import annotations
 
@@ -17,35 +17,38 @@ class ConfigError(ValueError):
 
 
 def refuse_unknown(prefix: str, values: Iterable[str], known: list[str]) -> None:
-    """Raises ConfigError, with a suggestion, for the first key that is not known."""
+    """Raises ConfigError, with a suggestion, if a key is not known."""
     for key in values:
         if key not in known:
             raise ConfigError(f"there is no key {prefix}{key}{suggestion(key, known, prefix)}")
 
 
 def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
-    """A hint at the nearest of the known words, or the list of them."""
+    """A hint at the nearest known word, or the list of all."""
     known = list(known)
     near = difflib.get_close_matches(word, known, n=1)
     if near:
         return f"; did you mean {prefix}{near[0]}?"
-    return f"; there are: {', '.join(known)}" if known else ""
+    return f"; choose from: {', '.join(known)}" if known else ""
 
 
 def without_effect(keys: Iterable[str]) -> list[str]:
-    """Notes for typed keys that nothing reads."""
+    """A note for each typed key that has no effect."""
     return [f"{key} has no effect here and is left out" for key in sorted(keys)]
 
 
 def check_values(prefix: str, values: dict[str, Any], hints: dict[str, Any]) -> dict[str, Any]:
-    """The values, each checked against its annotation; raises ConfigError."""
+    """Checks each value against its annotation, and gives the values.
+
+    Raises ConfigError if a value has another type.
+    """
     return {key: _check_value(f"{prefix}{key}", value, hints.get(key, Any)) for key, value in values.items()}
 
 
 def _check_value(name: str, value: Any, expected: Any) -> Any:
-    """The value, as a float if it is a whole number where a float is expected: lr=1 and lr=1.0 are one run.
+    """Checks a value. A whole number becomes a float where a float is expected: lr=1 and lr=1.0 are one run.
 
-    A float is one that float32 holds: torch computes with no other, or raises an error in mid-training.
+    Raises ConfigError if float32 cannot hold a float: torch would compute with another number, or fail in training.
     """
     try:
         if isinstance(value, bool) and not _takes(bool, expected):
@@ -70,10 +73,11 @@ def _takes(kind: type, expected: Any) -> bool:
 
 def _readable(expected: Any) -> str:
     text = re.sub(r"Optional\[(.+)\]", r"\1 | null", str(expected).replace("typing.", ""))
-    return text.replace("NoneType", "null").replace("None", "null").replace("Literal[", "one of [")
+    text = re.sub(r"Literal\[(.+?)\]", lambda found: f"one of {found[1]}", text)
+    return text.replace("NoneType", "null").replace("None", "null")
 
 
 def name_key(group: str, keys: Iterable[str], message: str) -> str:
-    """A constructor's message; a key that it begins with gets its dotted name."""
+    """A constructor's message; a key at its start gets the group's name in front."""
     first = re.match(r"\w+", message)
     return f"{group}.{message}" if group and first and first[0] in keys else message

@@ -50,7 +50,7 @@ class Member:
         return [int(state["trainer"]["step"]) for state in self.states] or [0]
 
     def go_back(self, step: int) -> None:
-        """Keeps only the state of a step, also on the disk, so that the next kill parts the members no further."""
+        """Keeps only the state of one step, in memory and on the disk, so that all members stay at the same step."""
         if self.steps[0] != step:
             checkpoint.go_back(self.folder.checkpoints, to_start=step == 0)
         self.states = [state for state in self.states if state["trainer"]["step"] == step][:1]
@@ -59,7 +59,7 @@ class Member:
 def claim_members(requests: Sequence[Request | None], endings: dict[int, Ending], held: ExitStack) -> list[Member]:
     """The runs that could be built and have their folder; the errors of the others go into `endings`."""
 
-    def seat(built: Built) -> Member | None:
+    def claim_one(built: Built) -> Member | None:
         try:
             folder = held.enter_context(claim(built.request, built.choices))
             states = checkpoint.load_whole(folder.checkpoints, folder.config_hash) if folder.resumed else []
@@ -70,7 +70,7 @@ def claim_members(requests: Sequence[Request | None], endings: dict[int, Ending]
             folder.say(f"note: {note}")
         return Member(built.number, built.request, built.choices, built.model, folder, states)
 
-    return [member for member in together(seat, _build(requests, endings)) if member is not None]
+    return [member for member in together(claim_one, _build(requests, endings)) if member is not None]
 
 
 def _build(requests: Sequence[Request | None], endings: dict[int, Ending]) -> Iterator[Built]:
@@ -90,9 +90,10 @@ def _build(requests: Sequence[Request | None], endings: dict[int, Ending]) -> It
 
 
 def group_by_step(members: Sequence[Member]) -> Iterator[list[Member]]:
-    """Groups of members that can resume from one step: after a kill between two checkpoints some are one ahead.
+    """Groups of members that can resume from the same step.
 
-    All begin again if that takes fewer steps, for example if the kill came before some had a first checkpoint.
+    After a kill while checkpoints were written, some members are one checkpoint ahead. All members start again if that
+    takes fewer steps, for example if some had no checkpoint yet.
     """
     groups = _share_steps(members)
     last = members[0].choices.settings.max_steps if members else 0

@@ -1,4 +1,4 @@
-"""Why a run cannot be part of a stack, found before anything is claimed."""
+"""Finds the reason why a run cannot be part of a stack, before any folder is claimed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def obstacle(choices: Choices) -> str | None:
     """Why runs of this configuration cannot be stacked; None if they can."""
     settings = choices.settings
     if settings.precision not in ("float32", "float64"):
-        return f"precision={settings.precision} scales its loss, or rounds, run by run"
+        return f"precision={settings.precision} is not supported in a stack; float32 and float64 are"
     if settings.on_nonfinite == "skip":
-        return "on_nonfinite=skip leaves out steps run by run"
+        return "on_nonfinite=skip skips steps of one run only"
     if settings.detect_anomaly:
-        return "detect_anomaly=true looks for the fault of one run"
+        return "detect_anomaly=true works on one run only"
     if type(choices.optimizer) not in KINDS:
         known = ", ".join(kind.__name__ for kind in KINDS)
-        return f"{type(choices.optimizer).__name__} has no stacked form ({known} have)"
+        return f"optimizer {type(choices.optimizer).__name__} has no stacked form; {known} have one"
     try:
         _try(choices)
     except Exception as error:  # torch has many for an operation without a batching rule
@@ -44,7 +44,7 @@ def _try(choices: Choices) -> None:
     shape = (SAMPLES, *choices.data.input_shape)
     models = [trial_model(choices).to(torch.float64) for _ in range(2)]
     if any(layer.clock is not None for layer in hard_layers(models[0]).values()):
-        raise ValueError("the temperature of each run follows its own gap")
+        raise ValueError("strategy.clock=gap gives each run a temperature schedule of its own")
     stream = torch.Generator().manual_seed(0)
     halves = [torch.randn(shape, generator=stream, dtype=torch.float64) for _ in models]
     x = torch.stack(halves)

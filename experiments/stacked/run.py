@@ -24,11 +24,12 @@ from experiments.training.together import together
 
 
 def run_group(requests: Sequence[Request | None]) -> list[Ending]:
-    """Trains runs as one model; how each ended, in their order: its outcome, or the error that kept it from running.
+    """Trains runs as one model; returns the outcome or the error of each, in their order.
 
-    A run that cannot have its folder, or diverges, does not touch the others; any other error ends all of them. A run
-    that does not train, or is None, keeps its replica slot, so that the others are the same numbers, bit for bit.
-    Every request must pass `obstacle`. Raises Interrupted with every run's checkpoint written.
+    A run that diverges or cannot claim its folder leaves the others unchanged; any other error ends all runs. A run
+    that does not train, or is None, keeps its replica slot, so the results of the others stay the same, bit for bit.
+    Every request must pass `obstacle`.
+    Raises Interrupted at a signal, after every checkpoint is written.
     """
     endings: dict[int, Ending] = {}
     with ExitStack() as held:
@@ -66,7 +67,7 @@ def _train(members: Sequence[Member], slots: int) -> dict[int, Ending]:
 
 
 def _open(member: Member, environ: Mapping[str, Any], endings: dict[int, Ending]) -> None:
-    """Opens a member's files; ends the member if its log is not the one that its checkpoint continues."""
+    """Opens a member's files; ends the member if its log does not belong to its checkpoint."""
     state = member.states[0] if member.states else None
     try:
         member.record = open_record(member.request, member.folder, member.choices, environ, state)
@@ -91,7 +92,7 @@ def _session(members: Sequence[Member], slots: int, data: Dataset, endings: dict
     if members[0].states:
         session.restore([member.states[0] for member in filled])
         for member in members:
-            member.folder.say(f"continuing {member.folder.path} from step {trainer.step}")
+            member.folder.say(f"resuming {member.folder.path} from step {trainer.step}")
             member.states = []
     return session
 

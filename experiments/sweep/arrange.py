@@ -122,7 +122,7 @@ def _units(group: Sequence[Job], share: int) -> list[Unit]:
     parts = max(min(share, max(1, len(group) // SMALLEST)), math.ceil(len(group) / most))
     size = math.ceil(len(group) / parts)
     chunks = [group[start : start + size] for start in range(0, len(group), size)]
-    limit = f"; {most} runs at most, by the limit of open files: ulimit -n" if most < wanted else ""
+    limit = f"; at most {most} runs a stack, because of the limit of open files (ulimit -n)" if most < wanted else ""
     return [_stack(chunk, f"engine={choices.settings.engine}{limit}") for chunk in chunks]
 
 
@@ -132,12 +132,14 @@ def _reason_against(choices: Choices, count: int) -> str | None:
     if settings.engine == "single":
         return "engine=single"
     if count == 1:
-        return "no other run differs from it in stackable keys only"
+        return "no other run of the sweep differs in stackable keys only"
     stopped = obstacle(choices) or shortage(choices, min(count, LARGEST))
     if stopped:
         return f"cannot be stacked: {stopped}"
     if settings.engine == "auto" and settings.device == "cpu" and _operations(choices) > FIXED:
-        return "a step is mostly arithmetic, which a stack does not save (engine=stacked stacks them nevertheless)"
+        return (
+            "a stack would not be faster, since a step is mostly arithmetic (engine=stacked stacks them all the same)"
+        )
     return None
 
 

@@ -37,7 +37,7 @@ def open_runs(wanted: int) -> int:
     raised = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     if soft < raised:
         resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
-        print(f"the limit of open files is raised from {soft} to {raised}: {wanted} runs of one process need them")
+        print(f"raised the limit of open files from {soft} to {raised}, which {wanted} runs in one process need")
     return max(1, min(wanted, (max(soft, raised) - OTHER_FILES) // FILES_OF_A_RUN))
 
 

@@ -126,7 +126,7 @@ def _open(root: Path, jobs: Sequence[Job], due: Sequence[Job]) -> None:
         if job.state == NOT_APPLICABLE:
             record_missing(job.folder, job.plain, job.reason)
     interrupted, before = (sum(job.state == state for job in jobs) for state in (INTERRUPTED, DONE))
-    counts = {"of them interrupted": interrupted, "done before": before}
+    counts = {"of them resumed": interrupted, "already done": before}
     said = ", ".join([f"{len(due)} to run", *(f"{count} {what}" for what, count in counts.items() if count)])
     print(f"{len(jobs)} jobs in {short_path(root)}: {said}", flush=True)
     others = others_in(root, jobs)

@@ -25,7 +25,7 @@ class NotStarted(JobFailed):
 
 
 class Elsewhere(JobFailed):
-    """Another process runs this job, or has brought it to its end meanwhile: no failure."""
+    """Another process runs this job, or has finished it; this is no failure."""
 
 
 def objective(result: Mapping[str, Any] | None) -> float | None:
@@ -56,4 +56,4 @@ def result_of(done: JobReturn) -> Any:
 def refuse_dry_run(config: DictConfig) -> None:
     """Raises ConfigError if a job was launched with dry_run=true: only our sweeper lists the jobs instead."""
     if config.dry_run:
-        raise ConfigError("dry_run=true lists the jobs of a sweep with hydra/sweeper=listed, the default, only")
+        raise ConfigError("dry_run=true needs hydra/sweeper=listed, the default")

@@ -108,7 +108,9 @@ def _refuse_both(values: Mapping[str, Any], points: Sequence[Mapping[str, Any]])
     listed = {key for point in points for key in point}
     both = [key for key in values if key.lstrip("+") in listed]
     if both:
-        raise ConfigError(f"{both[0]} is set by the listed points already; hydra.sweeper.points=[] leaves those out")
+        raise ConfigError(
+            f"{both[0]} is set on the command line and by hydra.sweeper.points; hydra.sweeper.points=[] drops these"
+        )
 
 
 def as_typed(value: Any) -> str:

@@ -122,7 +122,7 @@ def _content(root: Path) -> dict[str, Any]:
     if isinstance(content, dict):
         content = {"jobs": None, "sweeps": [], "stacks": [], **content}  # earlier versions wrote no sweeps, no stacks
     if not isinstance(content, dict) or not all(_has_shape(content[part], shape) for part, shape in SHAPES.items()):
-        raise DamagedFile(file, "is not the manifest of a sweep; move it away, the runs beside it are kept")
+        raise DamagedFile(file, "is not the manifest of a sweep; move it away; the runs stay intact")
     return content
 
 

@@ -15,7 +15,7 @@ from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLICABLE, RUNNING, last_line, read_status
 
 NOT_STARTED = "NOT_STARTED"
-ELSEWHERE = "another command runs it; this one again says how it ended"
+ELSEWHERE = "another command runs this job; run the same command later to see how it ended"
 UNFINISHED_ELSEWHERE = 3  # exit code: none failed, but other commands still run some
 
 

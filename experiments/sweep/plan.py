@@ -147,7 +147,7 @@ def settle(jobs: Sequence[Job]) -> list[Job]:
     running = [job.folder for job in jobs if job.state == RUNNING]
     until = time.monotonic() + PATIENCE
     if running:
-        print(f"jobs in other processes: {len(running)}; waiting up to {PATIENCE:.0f} s for them to end", flush=True)
+        print(f"{len(running)} jobs run in other processes; waiting up to {PATIENCE:.0f} s for them to end", flush=True)
     while any(map(is_alive, running)) and time.monotonic() < until:
         time.sleep(0.1)
     return [with_state(job) if job.state == RUNNING else job for job in jobs]

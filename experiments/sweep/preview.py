@@ -38,7 +38,7 @@ def intention(job: Job) -> str:
     if job.state == REFUSED:
         return f"cannot run: {job.reason}"
     if job.runs():
-        return {NEW: "run", INTERRUPTED: "continue"}.get(job.state, f"run anew: {job.state}")
+        return {NEW: "run", INTERRUPTED: "resume"}.get(job.state, f"run anew: {job.state}")
     more = {FAILED: " (retry=failed makes it anew)", RUNNING: " elsewhere"}.get(job.state, "")
     return f"skip: {job.state}{more}"
 
@@ -50,10 +50,10 @@ def _sums(jobs: Sequence[Job], root: Path, at_a_time: int) -> str:
     if not due:
         return told
     if not times:
-        return f"{told}; time unknown, no run of their kind has finished under {short_path(root.parent)}"
+        return f"{told}; time unknown: no similar run has finished under {short_path(root.parent)}"
     whole = statistics.fmean(times) * len(due) / at_a_time
     missing = len(due) - len(times)
-    guessed = f", {missing} of them of kinds that never ran" if missing else ""
+    guessed = f", without similar runs for {missing} of them" if missing else ""
     return f"{told}; about {duration(whole)}{guessed}"
 
 

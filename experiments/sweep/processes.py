@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class WorkerDied(Exception):
-    """A worker process ended before its unit did; the message says how."""
+    """A worker process died before it finished its unit; the message says how."""
 
 
 def work(run: Callable[[Unit], Result], units: Sequence[Unit], workers: int) -> list[Result | WorkerDied]:

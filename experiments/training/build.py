@@ -38,7 +38,7 @@ def build_model(choices: Choices, training: bool = False) -> nn.Module:
     except ValueError as error:
         raise ConfigError(name_key("component", choices.plain["component"], str(error))) from None
     except (RuntimeError, MemoryError, OverflowError) as error:  # torch raises these for a model that is too large
-        raise ConfigError(f"the model cannot be made: {str(error).splitlines()[0]}") from None
+        raise ConfigError(f"the model cannot be built: {str(error).splitlines()[0]}") from None
 
 
 def _model(choices: Choices) -> nn.Module:
@@ -95,6 +95,6 @@ def prepare(threads: int, device: str) -> None:
         float(torch.zeros((), device=device, dtype=torch.float64))
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0].partition(". ")[0] if str(error) else type(error).__name__
-        raise ConfigError(f"device={device} cannot be used: {reason}; there is always device=cpu") from None
+        raise ConfigError(f"device={device} cannot be used: {reason}; device=cpu always works") from None
     if cuda:
         torch.use_deterministic_algorithms(True, warn_only=True)

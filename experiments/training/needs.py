@@ -86,7 +86,7 @@ def shortage(choices: Choices, replicas: int = 1, training: bool = True) -> str 
     keys = ", ".join(_largest_numbers(choices.plain, worst.keys))
     return (
         f"{what} needs at least {_readable(total)} of memory, {_readable(worst.bytes)} of it for {worst.purpose} "
-        f"({keys}), and there are {_readable(there)}; choose smaller values"
+        f"({keys}); this machine has {_readable(there)}; choose smaller values"
     )
 
 
@@ -110,7 +110,7 @@ def note_long(choices: Choices) -> list[str]:
         return []
     keys = ", ".join(_largest_numbers(choices.plain, ("max_steps", "batch_size", "model", "component", "data")))
     time = f"{seconds / DAY:,.0f} days" if seconds < 1000 * DAY else f"{seconds / DAY / 365:,.0f} years"
-    return [f"this run takes at least {time} ({keys}); it can be stopped at any time, and the same command resumes it"]
+    return [f"this run takes at least {time} ({keys}); it may be stopped at any time; the same command resumes it"]
 
 
 def least_seconds(choices: Choices) -> float:

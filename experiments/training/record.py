@@ -1,4 +1,4 @@
-"""What one run writes while it trains: curves, log, checkpoints, and in the end its result."""
+"""The files that one run writes while it trains: curves, log, checkpoints, and at the end its result."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ class Record:
         self.title, self.watch = title, watch
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        """Adds what was logged at a step."""
+        """Writes the logged values of a step."""
         self.log.write(step, values)
         (since, before), now = self._logged_at, time.monotonic()
         self._logged_at = (now, step)
         self.curves.scalars(step, {**values, "steps_per_second": (step - before) / max(now - since, 1e-9)})
 
     def say_fault(self, fault: str, policy: str) -> None:
-        """Says what was first not finite, under a policy that trains on."""
-        self.folder.say(f"note: {fault}; on_nonfinite={policy} goes on")
+        """Prints the first value that was not finite, under a policy that continues training."""
+        self.folder.say(f"note: {fault}; on_nonfinite={policy} continues training")
 
     def diagnose(self, step: int, model: nn.Module, batch: tuple[Tensor, Tensor]) -> None:
-        """Measures a model after a step, on the batch of the next one."""
+        """Runs the diagnostics on a model after a step, with the batch of the next step."""
         assert self.findings is not None
         values = self.diagnostics.measure(model, batch, step)
         self.findings.write(step, values)
         self.curves.scalars(step, values)
 
     def save(self, state: Mapping[str, Any]) -> None:
-        """Puts the logs on the disk, then the checkpoint from which they continue."""
+        """Writes the logs to the disk, then the checkpoint that belongs to them."""
         for log in self._logs():
             log.sync()
         self.folder.refuse_if_moved()
@@ -72,7 +72,7 @@ class Record:
         checkpoint.save(self.folder.last_checkpoint, {**own, **state})
 
     def note_time(self) -> None:
-        """Writes down how long the run has taken, so that a kill does not lose it."""
+        """Records the run's seconds so far, so that a kill does not lose them."""
         self.folder.write_status(RUNNING)
 
     def finish(
@@ -84,7 +84,7 @@ class Record:
         skipped: int,
         facts: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Saves the best model and writes `result.json`, at its end the `facts` of model and data."""
+        """Saves the best model and writes `result.json`; the `facts` of model and data are its last entries."""
         self.folder.refuse_if_moved()
         own = {"config_hash": self.folder.config_hash}
         checkpoint.save(self.folder.best_checkpoint, {**own, "model": dict(model), "step": best["step"]})

@@ -29,10 +29,10 @@ from surrogates import EmptyCell, calibrate
 
 
 def run(request: Request) -> Outcome:
-    """Runs a configuration; raises ConfigError, DataError or FolderError before any work is done.
+    """Runs a configuration.
 
-    A run that diverges or is not applicable is an outcome with its reason; one that fails otherwise raises. Either
-    way `status.json` says so.
+    Raises ConfigError, DataError or FolderError before any work if the run cannot start. A run that diverges or is not
+    applicable returns an outcome with its reason. Any other failure raises. `status.json` records every ending.
     """
     choices = choose(request.config)
     settings, plain = choices.settings, choices.plain
@@ -69,7 +69,7 @@ def _train(request: Request, folder: RunFolder, choices: Choices, trainer: Train
             calibrate(trainer.model, trainer.batch(0, 1)[0])
         else:
             session.restore([state])
-            folder.say(f"continuing {folder.path} from step {trainer.step}")
+            folder.say(f"resuming {folder.path} from step {trainer.step}")
         with torch.autograd.set_detect_anomaly(settings.detect_anomaly):
             (result,) = session.train().values()
         record.close(success=True)
@@ -81,7 +81,10 @@ def _train(request: Request, folder: RunFolder, choices: Choices, trainer: Train
 
 
 def record_missing(folder: Path, plain: dict[str, Any], reason: str) -> None:
-    """Notes in a folder that its pair is not applicable; raises FolderError if the folder holds another run."""
+    """Writes the status NOT_APPLICABLE into a folder.
+
+    Raises FolderError if the folder holds another run.
+    """
     try:
         claimed = RunFolder.claim(folder, config_hash(plain), True, plain["overwrite"], plain, NOT_HASHED)
     except RunOver as over:

@@ -53,7 +53,7 @@ def open_record(
     environ: Mapping[str, Any],
     state: Mapping[str, Any] | None,
 ) -> Record:
-    """Writes what a run starts with, and opens its curves and log where its checkpoint, if there is one, left them."""
+    """Writes the first files of a run, and opens its curves and log at the step of its checkpoint, if it has one."""
     plain = choices.plain
     step = None if state is None else int(state["trainer"]["step"])
     diagnostics = Diagnostics(choices.settings)
@@ -75,18 +75,18 @@ def open_record(
 
 
 def _open_findings(folder: RunFolder, step: int | None, state: Mapping[str, Any] | None) -> MetricsLog:
-    """The log of diagnostics; a run that had none when it was interrupted has no mark of it."""
+    """Opens the log of diagnostics; a run that was interrupted without diagnostics has no mark of it."""
     path, mark = folder.diagnostics, state and state.get("findings")
     try:
         return MetricsLog(path, step if mark is not None or path.exists() else None, mark)
     except LogChanged as error:
-        raise LogChanged(path, error.fault, "; diagnostics=null goes on without it") from error
+        raise LogChanged(path, error.fault, "; diagnostics=null resumes the run without it") from error
 
 
 def end_early(folder: RunFolder, record: Record | None, error: BaseException) -> Outcome:
-    """Closes the files of a run that an error ended, as far as they can be written.
+    """Closes the files of a run that an error ended, if they can still be written.
 
-    Returns the outcome of a divergence, or of a disk that accepts no more; else raises the error itself.
+    Returns the outcome if the run diverged or the disk cannot be written. Raises every other error again.
     """
     error = interrupt_behind(error) or error
     no_room = is_storage(error)
