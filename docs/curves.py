@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from experiments.compare import curves
+from experiments.compare.forms.axes import logarithmic
 from experiments.plotting import FIRST, looks, style
 
 FILE = Path(__file__).parent / "readme" / "curves.svg"
@@ -31,7 +32,7 @@ def main(folder: str) -> None:
             axes.set_title(title)
             axes.set_xlabel("optimizer step")
         figure.axes[0].legend()
-        figure.axes[1].set_yscale("log")
+        logarithmic(figure.axes[1], "y")
         FILE.parent.mkdir(exist_ok=True)
         figure.savefig(FILE, metadata={"Date": None}, facecolor="white")
 
