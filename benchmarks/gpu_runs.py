@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from experiments.tracking import checkpoint
+from experiments.tracking.metrics import read_metrics
 from experiments.tracking.run_paths import RunPaths
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -124,8 +125,6 @@ def equal(left: Any, right: Any) -> bool:
 
 def distance(run: Path, other: Path) -> float:
     """Returns the largest difference of the training losses at a logged step."""
-    curves = [
-        [json.loads(line)["loss/train"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
-        for folder in (run, other)
-    ]
-    return max(abs(a - b) for a, b in zip(*curves, strict=True))
+    curves = [read_metrics(folder / "metrics.jsonl") for folder in (run, other)]
+    pairs = zip(*curves, strict=True)
+    return max(abs(a["loss/train"] - b["loss/train"]) for a, b in pairs if "loss/train" in a)

@@ -132,7 +132,7 @@ def test_data_of_several_kinds_are_one_data_set(kind):
         ({"model": nn.Linear(2, 2)}, hg.ConfigError, "holds no hard layer"),
         ({"model": network(), "component": "floor"}, hg.ConfigError, "component has no effect on a model given"),
         ({"model": network(), "component.step": 1.0}, hg.ConfigError, "component has no effect on a model given"),
-        ({"model": network(), "data": "digits"}, hg.ConfigError, "the model cannot be made: mat1 and mat2"),
+        ({"model": network(), "data": "digits"}, hg.ConfigError, "the model cannot be built: mat1 and mat2"),
         ({"model": network(classes=4)}, hg.ConfigError, r"makes \(2, 4\) of a batch \(2, 2, 3\)"),
         ({"data": (1, 2, 3)}, DataError, r"part train should be a pair \(x, y\) of tensors"),
         ({"data": [(torch.zeros(2, 1), torch.tensor([-1, 1]))] * 3}, DataError, "label -1 at index 0"),

@@ -199,7 +199,7 @@ def test_an_interrupted_run_is_resumed_by_the_same_call(tmp_path, monkeypatch):
     with pytest.raises(hg.RunFailed, match="INTERRUPTED, stopped by SIGINT"):
         assert hg.Run("run").result
     assert experiments.train(folder="run", **SHORT).status == "DONE"
-    assert "continuing" in (tmp_path / "run" / "train.log").read_text()
+    assert "resuming" in (tmp_path / "run" / "train.log").read_text()
 
 
 def test_a_run_that_diverges_is_an_error_with_its_folder(tmp_path):

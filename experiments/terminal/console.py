@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +64,14 @@ class Progress:
             self._bar.stop()
 
 
-def table(rows: list[tuple[str, str]]) -> str:
-    """Two aligned columns; long cells are wrapped at 80 characters."""
+def table(rows: list[tuple[str, str]], whole: Collection[str] = ()) -> str:
+    """Aligns two columns and wraps cells at 80 characters, except the rows named in `whole`, which hold commands."""
     left = max(len(name) for name, _ in rows) + 2
+    wrap = textwrap.TextWrapper(80 - left, break_long_words=False, break_on_hyphens=False).wrap
     lines = []
     for name, cell in rows:
-        wrapped = textwrap.wrap(cell, 80 - left, break_long_words=False, break_on_hyphens=False) or [""]
-        lines += [f"{name if i == 0 else '':<{left}}{part}".rstrip() for i, part in enumerate(wrapped)]
+        wrapped = [] if name in whole else wrap(cell)
+        lines += [f"{name if i == 0 else '':<{left}}{part}".rstrip() for i, part in enumerate(wrapped or [cell])]
     return "\n".join(lines)
 
 

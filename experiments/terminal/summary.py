@@ -32,7 +32,7 @@ def closing_table(result: Mapping[str, Any], folder: Path) -> str:
         rows.append(("skipped", f"{result['skipped_steps']} optimizer steps, whose gradient was not finite"))
     rows.append(("run folder", short_path(folder)))
     rows.append(("curves", f"tensorboard --logdir {shlex.quote(short_path(folder))}"))
-    return table(rows)
+    return table(rows, whole=("run folder", "curves"))
 
 
 def closing_line(result: Mapping[str, Any]) -> str:
