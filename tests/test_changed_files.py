@@ -171,7 +171,7 @@ def test_a_lock_that_has_become_a_folder_keeps_no_other_run_from_starting(tmp_pa
     replaced_by_a_folder(lock)
     answer = command(*OWN[:-1], cwd=tmp_path)
     assert answer.code == 0
-    assert "continuing" not in answer.out
+    assert "resuming" not in answer.out
 
 
 @pytest.mark.slow

@@ -254,7 +254,7 @@ def test_resume_never_starts_anew_and_leaves_the_cut_off_run(tmp_path, monkeypat
     before = tree(folder)
     answer = command(*own, "resume=never", cwd=tmp_path)
     assert answer.code == 0
-    assert "continuing" not in answer.out
+    assert "resuming" not in answer.out
     assert tree(folder) == before
     refused = command(*own, "resume=never", f"hydra.run.dir={folder}", cwd=tmp_path)
     assert refused.code == 2
@@ -268,8 +268,8 @@ def test_another_configuration_does_not_continue_the_run(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         stopping(patch, 5, signal.SIGTERM)
         assert command(*own, cwd=tmp_path).code == 143
-    assert "continuing" not in command(*own, "seed=1", cwd=tmp_path).out
-    assert "continuing" in command(*own, cwd=tmp_path).out
+    assert "resuming" not in command(*own, "seed=1", cwd=tmp_path).out
+    assert "resuming" in command(*own, cwd=tmp_path).out
 
 
 @pytest.mark.slow

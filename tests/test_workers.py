@@ -102,7 +102,7 @@ def test_workers_of_a_killed_command_stop_by_themselves(tmp_path, launcher):
     assert killed.end() == done
     killed.assert_gone()
     killed.assert_same_runs(whole)
-    resumed = [content for content in killed.files("train.log").values() if b"continuing" in content]
+    resumed = [content for content in killed.files("train.log").values() if b"resuming" in content]
     assert resumed or launcher == "ray"  # whose processes end at once
 
 
