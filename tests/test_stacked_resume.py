@@ -152,7 +152,7 @@ def test_failed_jobs_are_made_anew_if_asked_and_no_others(tmp_path):
     assert "0 to run, 3 already done" in command(*own, cwd=tmp_path).out
     assert tree(tmp_path) == before
     shown = command(*own, "retry=failed", "dry_run=true", cwd=tmp_path)
-    assert shown.out.count("run anew: FAILED") == 3
+    assert shown.out.count("run again: FAILED") == 3
     assert "3 runs train as 1 stack of 3 (engine=stacked)" in shown.out
     answer = command(*own, "retry=failed", cwd=tmp_path)
     assert answer.code == 1

@@ -242,10 +242,10 @@ def test_a_dry_run_shows_everything_and_touches_nothing(tmp_path, monkeypatch):
         assert entry["folder"] in answer.out
         assert entry["config_hash"] in answer.out
     assert answer.out.count("skip: DONE") == 2
-    assert answer.out.count("skip: FAILED (retry=failed makes it anew)") == 1
+    assert answer.out.count("skip: FAILED (retry=failed runs it again)") == 1
     assert "0 of 4 jobs to run" in answer.out
     again = command(*own, "dry_run=true", "retry=failed", cwd=tmp_path)
-    assert again.out.count("run anew: FAILED") == 1
+    assert again.out.count("run again: FAILED") == 1
     other = command("-m", "component=binary", "strategy=smooth", "seed=5,6", *SHORT, "dry_run=true", cwd=tmp_path)
     assert re.search(r"2 of 2 jobs to run, 1 at a time; about \d+:\d\d$", other.out.strip())
     assert tree(tmp_path) == before

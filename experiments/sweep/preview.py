@@ -38,8 +38,8 @@ def intention(job: Job) -> str:
     if job.state == REFUSED:
         return f"cannot run: {job.reason}"
     if job.runs():
-        return {NEW: "run", INTERRUPTED: "resume"}.get(job.state, f"run anew: {job.state}")
-    more = {FAILED: " (retry=failed makes it anew)", RUNNING: " elsewhere"}.get(job.state, "")
+        return {NEW: "run", INTERRUPTED: "resume"}.get(job.state, f"run again: {job.state}")
+    more = {FAILED: " (retry=failed runs it again)", RUNNING: " elsewhere"}.get(job.state, "")
     return f"skip: {job.state}{more}"
 
 
