@@ -44,7 +44,10 @@ else:
             return sorted([*import_module("surrogates").__all__, *_EXPERIMENTS])
         if name.startswith("_"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module("surrogates"), name)
+        try:
+            return getattr(import_module("surrogates"), name)
+        except AttributeError as error:
+            raise AttributeError(str(error).replace("'surrogates'", f"{__name__!r}")) from None
 
     def __dir__():
         return sorted([*dir(import_module("surrogates")), "__version__", *_EXPERIMENTS])

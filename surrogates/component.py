@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from surrogates.hard_layer import mode
 
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+
 
 class Calibrated(nn.Module):
     """A module with parameters that the literature initialises from the first inputs."""
@@ -52,7 +54,8 @@ class Component(Calibrated):
 def calibrate(model: nn.Module, batch: Tensor) -> None:
     """Calibrates every calibrated module of a model on one batch, in order, with hard ops and without gradients.
 
-    All strategies start from the same parameters, as the forward pass is the hard one for all of them. The mode of each
+    All strategies start from the same parameters, as the forward pass is the hard one for all of them. A batch norm in
+    training mode uses the batch's own statistics, as in training: its running ones say nothing yet. The mode of each
     module and batch-norm statistics do not change.
     """
 
@@ -61,8 +64,12 @@ def calibrate(model: nn.Module, batch: Tensor) -> None:
             module.calibrate(*inputs)
 
     training = {module: module.training for module in model.modules()}
+    norms = [module for module, was in training.items() if was and isinstance(module, BATCH_NORMS)]
+    tracked = [norm.track_running_stats for norm in norms]
     for module in training:
         module.training = False
+    for norm in norms:
+        norm.training, norm.track_running_stats = True, False
     hooks = [m.register_forward_pre_hook(before) for m in model.modules() if isinstance(m, Calibrated)]
     try:
         with torch.no_grad(), mode(model, "hard"):
@@ -72,3 +79,5 @@ def calibrate(model: nn.Module, batch: Tensor) -> None:
             hook.remove()
         for module, was in training.items():
             module.training = was
+        for norm, did in zip(norms, tracked, strict=True):
+            norm.track_running_stats = did

@@ -473,6 +473,21 @@ def test_calibration_sets_lsqs_first_step_layer_after_layer() -> None:
     assert model[5].step.item() == pytest.approx(2 * second.abs().mean().item() / math.sqrt(15), rel=1e-5)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_calibration_normalizes_as_the_mode_of_a_batch_norm_says(training: bool) -> None:
+    """Before training the running statistics are 0 and 1, whatever comes in."""
+    model = nn.Sequential(nn.BatchNorm1d(6), QuantizedActivation(STE, range="learned_step"))
+    model[0].train(training)
+    batch = 100 * torch.randn(32, 6, generator=torch.Generator().manual_seed(1))
+    calibrate(model, batch)
+    assert torch.equal(model[0].running_mean, torch.zeros(6))
+    assert model[0].num_batches_tracked == 0
+    assert model[0].training is training
+    assert model[0].track_running_stats
+    seen = model[0](batch)
+    assert model[1].step.item() == pytest.approx(2 * seen.abs().mean().item() / math.sqrt(15), rel=1e-5)
+
+
 def test_calibration_restores_the_modes_after_an_error() -> None:
     model = net(STE)
     with pytest.raises(RuntimeError):
