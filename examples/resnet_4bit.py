@@ -61,9 +61,6 @@ def main() -> None:
         print(name)
         torch.manual_seed(0)
         model = resnet18(num_classes=10)
-        with torch.no_grad():
-            for _ in range(20):
-                model(images[:64])  # gives batch norm its running statistics, which `calibrate` uses
         if strategy:
             to_4_bit(model, strategy, images[:64])
         train(model, images[:1437], labels[:1437], steps)
