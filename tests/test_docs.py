@@ -144,7 +144,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("copy")
     for name in ("hardgrad", "surrogates", "experiments", "hydra_plugins", "conf", "benchmarks", "tests"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "local", "test_docs.py"))
-    for name in ("train.py", "pyproject.toml"):
+    for name in ("train.py", "pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, copy / name)
     for block in blocks(ADDING):
         if block.file:

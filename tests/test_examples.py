@@ -51,7 +51,7 @@ def test_every_example_is_short_and_stands_in_the_table() -> None:
             assert f"python examples/{name}.py" in page, name
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_resnet_learns_at_4_bits_under_straight_through(output) -> None:
     text = output("resnet_4bit", 20)
     full, ste, subgradient = (

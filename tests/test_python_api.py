@@ -238,7 +238,7 @@ def test_a_sweep_in_worker_processes_is_that_of_the_command(tmp_path):
     typed = ("hydra/launcher=stacked", "strategy=ste,subgradient", "seed=range(2)", *TYPED)
     answer = command("-m", *typed, cwd=tmp_path)
     assert (answer.code, len(runs)) == (0, 4)
-    assert f"4 jobs in {runs.folder.relative_to(tmp_path)}: 0 to run, 4 done before" in answer.out
+    assert f"4 jobs in {runs.folder.relative_to(tmp_path)}: 0 to run, 4 already done" in answer.out
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ def test_a_job_in_use_by_another_command_is_no_failure(tmp_path, monkeypatch):
     with FileLock(folder / ".lock"):
         answer = command(*own, cwd=tmp_path)
     assert (answer.code, answer.out.splitlines()[-1]) == (3, "1 RUNNING, 1 DONE")
-    assert "another command runs it" in answer.err
+    assert "another command runs this job" in answer.err
     assert "FAILED" not in answer.err
     assert command(*own, cwd=tmp_path).out.splitlines()[-1] == "2 DONE"
 
