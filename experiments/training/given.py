@@ -118,7 +118,7 @@ class GivenModel(nn.Module):
         layers = component()
         assert isinstance(layers, GivenLayers)
         self.module = copy.deepcopy(_models[digest])
-        _set_strategy(self.module, layers.strategy)
+        _set_strategy(self, layers.strategy)
         self.train()
         _check_logits(self, input_shape, classes)
 
@@ -129,11 +129,10 @@ class GivenModel(nn.Module):
 
 
 def _set_strategy(model: nn.Module, strategy: Strategy) -> None:
-    made: dict[HardLayer, HardLayer] = {}
-    for parent in list(model.modules()):
-        for key, child in parent._modules.items():
-            if isinstance(child, HardLayer):
-                parent._modules[key] = made.setdefault(child, HardLayer(child.op, strategy))
+    made: dict[nn.Module, HardLayer] = {}
+    for name, module in list(model.named_modules(remove_duplicate=False)):
+        if isinstance(module, HardLayer):
+            model.set_submodule(name, made.setdefault(module, HardLayer(module.op, strategy)))
 
 
 def _check_logits(model: nn.Module, input_shape: tuple[int, ...], classes: int) -> None:
