@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
@@ -34,6 +35,7 @@ class GivenObjects:
             raise ConfigError("component has no effect on a model given as an object, which holds its hard layers")
         return cls(model, data, rest)
 
+    @cached_property
     def override_keys(self) -> dict[str, Any]:
         """The keys that stand for the objects in the configuration."""
         found: dict[str, Any] = {}
@@ -43,13 +45,13 @@ class GivenObjects:
             found |= {"data": "given", **{f"data.{key}": value for key, value in data_keys(self.data).items()}}
         return found
 
-    def offered(self) -> contextlib.AbstractContextManager[None]:
+    def offer(self) -> contextlib.AbstractContextManager[None]:
         """Lets the runs of a block find the objects."""
         if self.model is None and self.data is None:
             return contextlib.nullcontext()
         for group, node in NODES.items():
             ConfigStore.instance().store(group=group, name="given", node=node, provider="hardgrad")
-        keys = self.override_keys()
+        keys = self.override_keys
         models = {} if self.model is None else {keys["model.digest"]: self.model}
         return offer(models, {} if self.data is None else {keys["data.digest"]: self.data})
 

@@ -66,8 +66,8 @@ def train(
     refuse_flags(overrides)
     given = GivenObjects.of(overrides, keys)
     place = {} if folder is None else {"hydra.run.dir": os.fspath(folder)}
-    typed = run_overrides({**given.keys, **given.override_keys(), **place})
-    with given.offered():
+    typed = run_overrides({**given.keys, **given.override_keys, **place})
+    with given.offer():
         task = _conduct("train", [*_options(config_dir), *overrides, *typed], quiet)
     if task.outcome is None:
         raise ConfigError("dry_run=true trains nothing, so there is no run to return")
@@ -95,8 +95,8 @@ def sweep(
     refuse_flags(overrides)
     given = GivenObjects.of(overrides, keys)
     place = {} if folder is None else {"hydra.sweep.dir": os.fspath(folder)}
-    typed = sweep_overrides({**given.keys, **given.override_keys(), **place})
-    with given.offered():
+    typed = sweep_overrides({**given.keys, **given.override_keys, **place})
+    with given.offer():
         task = _conduct("sweep", ["-m", *_options(config_dir), *overrides, *typed], quiet)
     if task.reports is None:
         raise ConfigError("experiments.sweep needs hydra/sweeper=listed, the default")

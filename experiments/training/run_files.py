@@ -57,7 +57,7 @@ def open_record(
     plain = choices.plain
     step = None if state is None else int(state["trainer"]["step"])
     diagnostics = Diagnostics(choices.settings)
-    if step is not None:
+    if step is not None and diagnostics.kinds:
         lines_to_keep(folder.metrics, step, state and state.get("log"))  # raises before the other log is touched
     findings = _open_findings(folder, step, state) if diagnostics.kinds else None
     log = MetricsLog(folder.metrics, step, state and state.get("log"))

@@ -33,7 +33,7 @@ class HasFolders(Protocol):
 
 
 class Comparison:
-    """What `python -m experiments.compare` answers: `print` shows its text, a notebook its tables."""
+    """What `hardgrad compare` answers: `print` shows its text, a notebook its tables."""
 
     def __init__(self, report: ComparisonReport) -> None:
         self.report = report
