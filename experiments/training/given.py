@@ -113,7 +113,7 @@ class GivenModel(nn.Module):
         if digest not in _models:
             raise ConfigError(
                 "the model of this run was given as an object and is not saved; give it again: "
-                "experiments.train(model=...) to resume, experiments.load(run, model=...) to load"
+                "hardgrad.train(model=...) to resume, hardgrad.load(run, model=...) to load"
             )
         layers = component()
         assert isinstance(layers, GivenLayers)
@@ -172,6 +172,6 @@ class GivenData:
         if self.digest not in _data:
             raise DataError(
                 "the data of this run were given as objects and are not saved; give them again: "
-                "experiments.train(data=(train, val, test))"
+                "hardgrad.train(data=(train, val, test))"
             )
         return _data[self.digest]
