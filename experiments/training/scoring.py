@@ -1,4 +1,4 @@
-"""Scores of a model, or of a stack of replicas, on a part of a data set; the hard op decides."""
+"""Scores a model, or each replica of a stack, on a part of a data set."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PartScore:
 
 
 def score(model: nn.Module, part: Part, how: Mode = "hard") -> PartScore:
-    """The score of a model on a part with hard ops, or as the strategy computes them; changes nothing in the model."""
+    """The score of a model on a part, with hard ops or with the strategy's values. The model does not change."""
     return scores(model, part, how)[0]
 
 
@@ -35,7 +35,7 @@ def scores(model: nn.Module, part: Part, how: Mode = "hard", replicas: int = 1) 
     """The score of each replica of a stack."""
     was_training = model.training
     model.eval()
-    found: list[Tensor] = []  # (R, 2) a chunk, summed losses and right answers, on the device until all are read
+    found: list[Tensor] = []  # for each chunk (R, 2): summed losses, right answers; they stay on the device
     chunk = min(CHUNK, max(1, ROWS // replicas))
     try:
         with torch.no_grad(), mode(model, how):
@@ -64,7 +64,7 @@ def has_batch_norm(model: nn.Module) -> bool:
 
 
 def recalibrate(model: nn.Module, x: Tensor) -> nn.Module:
-    """A copy whose batch-norm statistics are those of the hard ops on x: means over its chunks."""
+    """A copy of the model with batch-norm statistics of its hard values on x: means over the chunks of x."""
     hard = copy.deepcopy(model).eval()
     for norm in _batch_norms(hard):
         norm.reset_running_stats()
