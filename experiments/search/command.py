@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _search_path(own: Path | None) -> list[str]:
     """The override that adds a user's folder of options.
 
-    Raises ConfigError if the folder is absent, or has the name of a shipped option.
+    Raises ConfigError if the folder is absent, or one of its options has the name of a shipped one.
     """
     if own is None:
         return []

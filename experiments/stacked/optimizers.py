@@ -46,7 +46,7 @@ class StackedOptimizer:
         return [rates[index] for index in self._index]
 
     def numbers(self, rates: Sequence[float]) -> dict[str, Number]:
-        """The factors of the next step, by name; counts the step."""
+        """Counts the next step, and returns its factors by name."""
         self.steps += 1
         return {"lr": self._share_or_stack(rates), "decay": self.decay}
 
@@ -59,7 +59,7 @@ class StackedOptimizer:
                 self.update(parameter, parameter.grad, self.state.setdefault(name, {}), numbers)
 
     def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], numbers: Mapping[str, Number]) -> None:
-        """One parameter's step, in place."""
+        """Updates one parameter in place."""
         raise NotImplementedError
 
     def replica_state(self, index: int) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class StackedSGD(StackedOptimizer):
         return {**super().numbers(rates), "momentum": self.momentum}
 
     def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], numbers: Mapping[str, Number]) -> None:
-        """One parameter's step, in place."""
+        """Updates one parameter in place."""
         if not _is_zero(self.decay):
             gradient = add(gradient.clone(), numbers["decay"], p)
         if not _is_zero(self.momentum):
@@ -123,7 +123,7 @@ class StackedAdam(StackedOptimizer):
         return {**numbers, "size": size, "bias": math.sqrt(1 - policy.beta2**self.steps)}
 
     def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], numbers: Mapping[str, Number]) -> None:
-        """One parameter's step, in place."""
+        """Updates one parameter in place."""
         policy: Any = self.policies[0]
         if not state:
             state["step"] = torch.zeros(len(p))

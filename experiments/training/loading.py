@@ -28,7 +28,7 @@ def load(
     device: str = "cpu",
     model: nn.Module | None = None,
 ) -> nn.Module:
-    """The trained model of a run folder in evaluation mode: an ordinary nn.Module whose hard layers are hard.
+    """Loads the trained model of a run folder, in evaluation mode: an ordinary nn.Module with hard ops.
 
     `which`: the checkpoint that was best on validation data, or the last one. `model`: the object that was trained, for
     a run whose model was given as an object; a copy of it gets the trained weights.

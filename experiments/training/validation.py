@@ -85,7 +85,7 @@ class Validation:
         return {"best": self.best[r], "outputs": {name: rows[r].clone() for name, rows in self.outputs.items()}}
 
     def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
-        """Loads the replicas' parts."""
+        """Loads the replicas' parts of checkpoints, all of one step."""
         device, first = self.data.val.x.device, states[0]["outputs"]
         self.best = [_best_on(device, state["best"]) for state in states]
         self.outputs = {name: torch.stack([state["outputs"][name] for state in states]).to(device) for name in first}
