@@ -71,7 +71,8 @@ def open_record(
     group = config_hash(plain, (*NOT_HASHED, "seed"))
     curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))
     title = " ".join(option_name(plain[group]) for group in ("component", "strategy"))
-    return Record(folder, curves, log, diagnostics, step, findings, title, request.watch)
+    test_sha256 = environ["data_hashes"]["test"]
+    return Record(folder, curves, log, diagnostics, step, test_sha256, findings, title, request.watch)
 
 
 def _open_findings(folder: RunFolder, step: int | None, state: Mapping[str, Any] | None) -> MetricsLog:

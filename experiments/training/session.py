@@ -129,6 +129,7 @@ class Session:
 
         def finish(r: int) -> dict[str, Any]:
             weights, own = self.validate.best[r]["model"], trainer.records[r]
+            self.records[r].write_test_outcomes({which: right[r] for which, right in self.validate.right.items()})
             return self.records[r].finish(best[r], weights, trainer.engine, own, trainer.skipped, self._facts)
 
         return dict(zip(self.alive, together(finish, self.alive), strict=True))

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from experiments.data.dataset import Part
 from experiments.measuring.probe_batch import flip_rates, gaps, layer_outputs, numbers
+from experiments.tracking.test_outcomes import Which
 from experiments.training.replicas import Replicas, Values
-from experiments.training.scoring import has_batch_norm, recalibrate, score, scores
+from experiments.training.scoring import has_batch_norm, recalibrate, right_answers, score, scores
 from surrogates import hard_layers, key_noise
 from surrogates.hard_layer import Mode
 
@@ -26,6 +27,7 @@ class Validation:
         self.soft = any(layer.strategy.soft_forward for layer in hard_layers(self.model).values())
         self.best: list[dict[str, Any]] = [{} for _ in range(self.replicas)]
         self.outputs: dict[str, Tensor] = {}  # (R, n) by layer, to which the next evaluation compares its own
+        self.right: dict[Which, Tensor] = {}  # (R, N): which test samples the last and the best models classify right
 
     def __call__(self, step: int, last: bool) -> list[Values]:
         """Returns each replica's values by tag: scores with hard ops, soft scores if there are any, and flip rates.
@@ -38,7 +40,7 @@ class Validation:
             parts.append(self._score(self.data.val, "strategy", "val_soft"))
         parts.append(self._compare_outputs(step))
         if last:
-            parts.append([self._final_scores(r, test) for r, test in enumerate(self._test())])
+            parts.append([self._final_scores(r, test) for r, test in enumerate(self._test("last"))])
         values = [{tag: value for own in rows for tag, value in own.items()} for rows in zip(*parts, strict=True)]
         for r, own in enumerate(values):
             if own["accuracy/val"] > self.best[r].get("accuracy/val", -1.0):
@@ -49,8 +51,10 @@ class Validation:
         found = scores(self.model, part, how, self.replicas)
         return [{f"loss/{name}": own.loss, f"accuracy/{name}": own.accuracy} for own in found]
 
-    def _test(self) -> list[float]:
-        return [own.accuracy for own in scores(self.model, self.data.test, "hard", self.replicas)]
+    def _test(self, which: Which) -> list[float]:
+        """The replicas' test accuracies."""
+        right = self.right[which] = right_answers(self.model, self.data.test, self.replicas)
+        return [count / right.shape[1] for count in right.sum(1).tolist()]
 
     def _compare_outputs(self, step: int) -> list[Values]:
         """Flip rates of the hard outputs since the last evaluation, and soft-to-hard gaps, on the probe batch."""
@@ -73,9 +77,11 @@ class Validation:
 
     def test_best(self) -> list[Values]:
         """Each replica's best step and scores, with the test accuracy of its best weights."""
+        if "last" not in self.right:  # resumed after the last evaluation
+            self._test("last")
         last = [self.trainer.weights(r) for r in range(self.replicas)]
         self.trainer.load_weights([best["model"] for best in self.best])
-        accuracies = self._test()
+        accuracies = self._test("best")
         self.trainer.load_weights(last)
         kept = [{key: value for key, value in best.items() if key != "model"} for best in self.best]
         return [{**best, "accuracy/test": accuracy} for best, accuracy in zip(kept, accuracies, strict=True)]
