@@ -61,8 +61,9 @@ def train(
     three parts, `(train, val, test)`: pairs of tensors, or Datasets of torch. The run folder keeps digests of these
     objects. To resume or load the run, give them again.
 
-    Raises ConfigError, with the text that the command prints, for a wrong key or value and for a pair that is not
-    applicable. Raises FolderError, DataError or CheckpointError for a folder, data or a checkpoint that cannot be used.
+    Raises ConfigError, with the text that the command prints, for a wrong key or value, for a pair that is not
+    applicable, and for a preset that is a sweep.
+    Raises FolderError, DataError or CheckpointError for a folder, data or a checkpoint that cannot be used.
     Raises RunFailed if the run began and has no result, for instance because it diverged.
     """
     refuse_flags(overrides)
@@ -92,7 +93,8 @@ def sweep(
 
     A list, tuple, range or array is one value for each job; the other arguments are those of `train`. `folder` holds
     the run folders. Jobs that are done are not run again. A job that fails does not stop the others, and is in
-    `failed` of what is returned; with `dry_run=True` the jobs are only printed. Raises as `train`, except RunFailed.
+    `failed` of what is returned; with `dry_run=True` the jobs are only printed.
+    Raises ConfigError for another `hydra/sweeper`; all else as `train`, except RunFailed.
     """
     refuse_flags(overrides)
     given = GivenObjects.of(overrides, keys)

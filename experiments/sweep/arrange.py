@@ -26,7 +26,7 @@ from experiments.training.needs import shortage
 FIXED = 3e7  # multiplications and additions that take as long as a step's fixed cost, 0.5 ms on one core
 LARGEST = 128  # most replicas in a stack; fewer if a process may not open all their files
 SMALLEST = 4  # fewest replicas in a stack that is split so that every worker gets a part
-NO_TRAINING = (REFUSED, NOT_APPLICABLE)  # jobs that do not train
+NO_TRAINING = (REFUSED, NOT_APPLICABLE)
 
 
 @dataclass(frozen=True)
