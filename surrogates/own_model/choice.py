@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from surrogates.core import OPS, STRATEGIES, EmptyCell, Op, Strategy
 from surrogates.naming.words import require_word
+from surrogates.strategies.subgradient import Subgradient
+
+CLIPS, ORDERS = ("maximum", "minimum"), ("max", "min", "sort", "top_k")
 
 
 class NotReplaced(Exception):
@@ -17,6 +20,8 @@ class NotReplaced(Exception):
 class StrategyByOp:
     """A default strategy, and others by the name of an op's file; an op whose strategy is None is not replaced.
 
+    Every clip consists of `maximum` and `minimum`; the name `clamp` is for both. If a clip or an order (`max`, `min`,
+    `sort`, `top_k`) does not exist under the strategy, it has its subgradient: the same for every spelling of it.
     `empty` chooses what happens to a pair that does not exist: it is not replaced (`leave`), or EmptyCell is raised
     (`raise`).
     Raises ValueError if the name of an op or a strategy does not exist.
@@ -40,7 +45,8 @@ class StrategyByOp:
 
         Raises NotReplaced if the op has no strategy or the pair does not exist.
         """
-        chosen = self.by_op.get(name_of(op), self.default)
+        name = name_of(op)
+        chosen = self.by_op.get(name, self.by_op.get("clamp" if name in CLIPS else name, self.default))
         if chosen is None:
             raise NotReplaced("no strategy chosen")
         strategy = STRATEGIES.make(chosen)
@@ -49,6 +55,8 @@ class StrategyByOp:
         except EmptyCell as error:
             if self.empty == "raise":
                 raise
+            if name in CLIPS + ORDERS:
+                return Subgradient()
             raise NotReplaced(str(error)) from error
         return strategy
 

@@ -12,6 +12,7 @@ from surrogates.core import Op, graft
 from surrogates.hard_layer import HardLayer
 from surrogates.own_model.choice import StrategyByOp
 from surrogates.own_model.modules import Kind
+from surrogates.own_model.replacer import alike
 from surrogates.torch_private import without_forward_mode
 
 
@@ -52,12 +53,9 @@ class Converted(nn.Module):
         result = value.to(plain.dtype) if soft else graft(plain, value)
         return input.copy_(result) if inplace else result
 
-    def _apply_op(self, op: Op, *x: Tensor) -> Tensor:
-        layer = next((layer for layer in self.layers if layer.op == op), None)
-        if layer is None:
-            name = type(self.original).__name__
-            raise RuntimeError(f"{name} was changed since its conversion and needs {op}; call revert and convert again")
-        value: Tensor = layer(*x)
+    def _apply_op(self, op: Op, *x: Any) -> Tensor:
+        layer = next(layer for layer in self.layers if layer.op == op)
+        value: Tensor = layer(*alike(*x))
         return value
 
     def train(self, mode: bool = True) -> Converted:
@@ -84,13 +82,13 @@ def convert_module(module: nn.Module, kind: Kind, choice: StrategyByOp) -> Conve
     """
     layers: dict[Op, HardLayer] = {}
 
-    def apply(op: Op, *x: Tensor) -> Tensor:
+    def apply(op: Op, *x: Any) -> Tensor:
         if op not in layers:
             layers[op] = HardLayer(op, choice.strategy(op))
             temperature = layers[op].temperature
             del layers[op].temperature
             layers[op].register_buffer("temperature", temperature, persistent=False)
-        return op.hard(*x)
+        return op.hard(*alike(*x))
 
     kind.meaning(apply, kind.probe(module), **kind.arguments(module))  # only to find the ops
     return Converted(module, kind, layers)

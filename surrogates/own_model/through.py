@@ -117,10 +117,10 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
     elif hard and not marks:
         replacer.not_replaced(hard.name, "no derivative is recorded", where)
     if marks and function in USES:
-        return handling.use(replacer, USES[function], function, args, kwargs, marks, where)
-    if marks and function not in NEUTRAL and function.__name__ != "__get__":
-        for mark in marks.values():
-            replacer.not_replaced(mark.call, f"its result is used by {function.__name__}: not supported", where)
+        return _use_or_report(replacer, USES[function], function, args, kwargs, marks, where)
+    name = getattr(function, "__name__", repr(function))
+    if marks and function not in NEUTRAL and name != "__get__":
+        _report_use(replacer, marks, name, "not supported", where)
     return function(*args, **kwargs)
 
 
@@ -132,6 +132,21 @@ def _replace_or_report(
     except NotReplaced as reason:
         replacer.not_replaced(call.name, reason, where)
         return function(*args, **kwargs)
+
+
+def _use_or_report(
+    replacer: Replacer, call: Call, function: Any, args: Any, kwargs: Any, marks: dict[int, Mark], where: str
+) -> Any:
+    try:
+        return handling.use(replacer, call, function, args, kwargs, marks, where)
+    except NotReplaced as reason:
+        _report_use(replacer, marks, call.name, reason, where)
+        return function(*args, **kwargs)
+
+
+def _report_use(replacer: Replacer, marks: dict[int, Mark], user: str, reason: object, where: str) -> None:
+    for mark in marks.values():
+        replacer.not_replaced(mark.call, f"its result is used by {user}: {reason}", where)
 
 
 def _mark(x: Tensor) -> Mark | None:
