@@ -20,8 +20,8 @@ from surrogates.ops.heaviside import Heaviside
 from surrogates.ops.max import Max
 from surrogates.ops.maximum import Maximum
 from surrogates.ops.minimum import Minimum
-from surrogates.ops.round import Round
 from surrogates.ops.relu import ReLU
+from surrogates.ops.round import Round
 from surrogates.own_model.converted import Converted
 from surrogates.own_model.modules import kinds
 from surrogates.strategies.rewrite import Rewrite

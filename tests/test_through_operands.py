@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from outcomes import assert_unchanged
 from torch import Tensor, nn
 
 from each import each
-from outcomes import assert_unchanged
 from products import generator
 from surrogates import through
 from surrogates.own_model.calls import CALLS, MARKED, USES
@@ -119,7 +119,9 @@ CASES: dict[str, Callable[[Tensor], Any]] = {
     "NaN as a bound": lambda x: F.hardtanh(x, torch.nan, 0.5),
     "bounds crossed": lambda x: x.clamp(1.0, 0.5),
     "number and 0-d tensor": lambda x: x.clamp(torch.tensor(0), 1e40),
-    "numpy's numbers": lambda x: [x.clamp(np.float32(-0.5), np.int64(1)), F.max_pool1d(x, np.int64(2)), x > np.float64(0.1)],
+    "numpy's numbers": lambda x: [x.clamp(np.float32(-0.5), np.int64(1)), x > np.float64(0.1)],
+    "numpy's sizes": lambda x: [F.max_pool1d(x, np.int64(2)), x.min(np.int64(1))],
+    "numpy's arrays": lambda x: x.__floordiv__(np.ones(3)),
     "numpy's names": lambda x: [x.max(axis=1), torch.amax(x=x, axis=0, keepdims=True)],
     "values of another shape": lambda x: torch.heaviside(x[:, :1], ROW),
     "weight of one entry": lambda x: torch.prelu(x[0, 0], ROW[:1]),

@@ -1,4 +1,4 @@
-"""through on one function in several spellings: clips, masks and maxima have equal derivatives, kinks and ties included."""
+"""through on one function in several spellings: equal derivatives of clips, masks and maxima, kinks and ties too."""
 
 from collections.abc import Callable
 
