@@ -306,11 +306,13 @@ def test_a_refused_pair_leaves_the_model_as_it_was() -> None:
     assert next(iter(report.not_replaced)).fate.startswith("Heaviside declares no reading 'rewrite'")
 
 
-def test_a_module_that_was_changed_computes_with_its_new_bounds() -> None:
-    model = nn.Sequential(nn.Hardtanh())
+@each("module, name", [(nn.Hardtanh(), "max_val"), (nn.Hardshrink(), "lambd"), (nn.MaxPool2d(2), "kernel_size")])
+def test_a_module_that_was_changed_asks_to_be_converted_anew(module: nn.Module, name: str) -> None:
+    model = nn.Sequential(module)
     convert(model, STE)
-    model[0].max_val = 2.0
-    assert torch.equal(model(X), F.hardtanh(X, -1.0, 2.0))
+    setattr(model[0], name, 3)
+    with pytest.raises(RuntimeError, match=f"{name} of .* was changed.*revert and convert again"):
+        model(X)
 
 
 def test_integer_inputs_go_to_the_original() -> None:

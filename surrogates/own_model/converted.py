@@ -48,10 +48,19 @@ class Converted(nn.Module):
         inplace = getattr(self, "inplace", False)
         with torch.no_grad(), without_forward_mode():
             plain: Tensor = self.original.forward(input.clone() if inplace else input)
-        value = self.kind.meaning(self._apply_op, input.clone() if inplace else input, **self.kind.arguments(self))
+        value = self.kind.meaning(self._apply_op, input.clone() if inplace else input, **self._arguments())
         soft = any(layer.strategy.soft_forward or layer.strategy.noisy(layer.op) for layer in self.layers)
         result = value.to(plain.dtype) if soft else graft(plain, value)
         return input.copy_(result) if inplace else result
+
+    def _arguments(self) -> dict[str, Any]:
+        """The module's arguments; RuntimeError if one was changed here, where the original does not see it."""
+        arguments, given = self.kind.arguments(self), self.kind.arguments(self.original)
+        for name, value in arguments.items():
+            if not isinstance(value, Tensor) and value != given[name]:
+                kind = type(self.original).__name__
+                raise RuntimeError(f"{name} of {kind} was changed since its conversion; call revert and convert again")
+        return arguments
 
     def _apply_op(self, op: Op, *x: Any) -> Tensor:
         layer = next(layer for layer in self.layers if layer.op == op)
