@@ -228,7 +228,7 @@ def test_a_band_is_the_t_interval_of_the_finite_values_of_each_step():
     nan, inf, large = math.nan, math.inf, 1e200
     rows = [[0.1, 0.5, nan, nan, large], [0.4, nan, 0.2, inf, -large], [0.3, 0.75, -inf, nan, large]]
     with np.errstate(all="raise"):
-        found = band([(np.arange(5), np.array(row)) for row in rows], 3)
+        found = band([(np.arange(5), np.array(row)) for row in rows], 5)
     assert found.n.tolist() == [3, 2, 1, 0, 3]
     for step, values in ((0, [0.1, 0.4, 0.3]), (1, [0.5, 0.75])):
         expected = mean_interval(values)

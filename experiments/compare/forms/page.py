@@ -3,47 +3,71 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from experiments.compare.forms import tables
-from experiments.compare.forms.drawings import heat_map, svg
-from experiments.compare.forms.overview import overview_table
-from experiments.compare.forms.panels import MOST_BANDS
+import numpy as np
+
+from experiments.compare.forms import charts, tables
+from experiments.compare.forms.forests import Forest, difference_forest, score_forest
+from experiments.compare.forms.overview import overview, overview_table, upright
+from experiments.compare.forms.panels import Panel, panels
 from experiments.compare.forms.plain_text import counts, printable, relative, sweeps
-from experiments.compare.report import ComparisonReport, Section, environment, varied_keys
-from experiments.plotting import Dash, looks
+from experiments.compare.reading.run_record import RunRecord
+from experiments.compare.report import NOT_SET, ComparisonReport, Section, environment, shared_keys, varied_keys
+from experiments.compare.statistics.bands import FEW
+from experiments.plotting import Look
 
-TEMPLATE = "report.html.jinja"
-MAP_SCALE = 110  # pixels an inch, at which the heat map's letters are as large as the page's small ones
+HERE = Path(__file__).parent
+TEMPLATE, STYLE, SCRIPT = "report.html.jinja", "report.css", "report.js"
 
 
-def render(report: ComparisonReport, drawn: Sequence[Sequence[tuple[str, str]]], folder: Path) -> str:
-    """Returns the page; `drawn` has title and SVG of each section's panels. Names are text, never markup.
+def render(report: ComparisonReport, folder: Path, command: str = "") -> str:
+    """Returns the page. Names are text, never markup. `command` made the page, which will lie in `folder`.
 
-    Links to run folders are relative to `folder`.
+    Runs become links while the page lies in `folder`, and in a copy that has the same folders around it.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
 
-    loader = FileSystemLoader(Path(__file__).parent)
-    drawn_map = heat_map(report)
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=_printable)
+    made = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, finalize=_printable, trim_blocks=True
+    )
+    script = (HERE / SCRIPT).read_text(encoding="utf-8")
+    seeds = {"seed": [str(seed) for seed in sorted({run.seed for run in report.runs})]}
+    commands = list(dict.fromkeys(run.command for run in report.runs if run.command))
     return made.get_template(TEMPLATE).render(
-        title="Comparison of strategies",
+        title=", ".join(["Comparison of strategies", *dict.fromkeys(s.result.block.component for s in report.sections)]),
+        css=Markup((HERE / STYLE).read_text(encoding="utf-8")),
+        script=Markup(script),
+        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        home=json.dumps(folder.absolute().parts[1:]),
+        size={"width": charts.WIDTH, "height": charts.HEIGHT},
+        ink=_ink,
+        dashes=charts.dashes,
+        looks=report.looks,
         counts=counts(report),
-        sweeps=sweeps(report),
         roots=[str(root) for root in report.roots],
-        meaning=meaning(report),
-        overview=overview_table(report),
-        heat_map=_data(svg(drawn_map)),
-        most_bands=MOST_BANDS,
-        map_width=round(MAP_SCALE * drawn_map.get_figwidth()),
-        sections=[_section(*pair, report, folder) for pair in zip(report.sections, drawn, strict=True)],
-        failed=[(run.outcome, run.path.name, f"./{relative(run.path, folder)}", run.reason) for run in report.failed],
+        overview=overview_table(report) if len(report.sections) > 1 else None,
+        shares=_shares(report),
+        sections=[_section(section, report, folder) for section in report.sections],
+        score_name=f"{report.question.metric.tag} {tables.unit(report.question)}",
+        failed=[(run.outcome, *_link(run, folder), run.reason) for run in report.failed],
         notes=report.notes,
-        varied=varied_keys(report.runs),
+        not_set=NOT_SET,
+        varied=seeds | varied_keys(report.runs),
+        shared=shared_keys(report.runs),
         environment=environment(report.runs),
+        meaning=meaning(report),
+        date=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        command=command,
+        sweeps=sweeps(report),
+        run_command=commands[0] if len(commands) == 1 else "",
     )
 
 
@@ -58,32 +82,90 @@ def meaning(report: ComparisonReport) -> str:
     )
 
 
-def _section(
-    section: Section, drawn: Sequence[tuple[str, str]], report: ComparisonReport, folder: Path
-) -> dict[str, Any]:
-    runs = {
-        c.variant.name: [(f"seed {r.seed}", f"./{relative(r.path, folder)}") for r in c.runs]
-        for c in section.result.choices
-    }
-    seen = looks(section.variants)
+def _section(section: Section, report: ComparisonReport, folder: Path) -> dict[str, Any]:
+    question, seen = report.question, report.looks
+    differences = difference_forest(section, question)
+    runs = [(choice.variant.name, run) for choice in section.result.choices for run in choice.runs]
+    drawn = panels(section)
     return {
         "name": section.name,
-        "tables": tables.of(section, report.question),
+        "answer": _answer(section, report),
+        "scores": _forest(score_forest(section, question), seen),
+        "differences": differences and _forest(differences, seen),
+        "tables": tables.of(section, question),
         "notes": section.result.notes,
         "words": {name: evidence.words for name, evidence in section.evidence.items()},
-        "looks": {name: {"colour": look.colour, "dashes": _dashes(look.dash)} for name, look in seen.items()},
-        "panels": [(title, _data(panel)) for title, panel in drawn],
-        "runs": runs,
+        "places": {name: place for place, (_, name) in enumerate(section.variants)},
+        "charts": charts.charts(drawn),
+        "explained": _explained(section, drawn),
+        "runs": [(name, run.seed, _score(run, report), *_link(run, folder)) for name, run in runs],
     }
 
 
-def _dashes(dash: Dash) -> str:
-    named = {"-": "", "--": "8 4", "-.": "8 3 2 3", ":": "2 3"}
-    return named[dash] if isinstance(dash, str) else " ".join(str(2 * part) for part in dash[1])
+def _answer(section: Section, report: ComparisonReport) -> list[str]:
+    """Returns the sentences that answer the question for a block."""
+    question, scored = report.question, [score for score in section.result.scores if score.interval]
+    if not scored:
+        return ["No run has a score."]
+    best = max(scored, key=lambda score: question.metric.sign * score.interval.mean)
+    number = tables.with_interval(best.interval, question)
+    said = [f"{best.name} has the best mean: {number} {tables.unit(question)}, {best.interval.n} seeds."]
+    found = section.result.differences
+    if found:
+        parts = [f"{one.name} {tables.with_interval(one.interval, question, tables.with_sign)}" for one in found]
+        said.append(f"Difference to {found[0].baseline}: {', '.join(parts)}.")
+    return said
 
 
-def _data(drawn: str) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(drawn.encode("utf-8", "replace")).decode()
+def _explained(section: Section, drawn: Sequence[Panel]) -> str:
+    """Explains what the charts of a block hold."""
+    many = {band.of >= FEW for seen in section.evidence.values() for band in seen.bands.values()}
+    ends = any(panel.filled for panel in drawn)
+    means, medians = "mean of the seeds" + " and its 95 % t interval" * ends, "median of the seeds" + " and range" * ends
+    said = [f"{means}; below {FEW} seeds {medians}" if len(many) > 1 else means if True in many else medians]
+    curves = [(panel, curve) for panel in drawn for curve in panel.curves]
+    if any(not curve.whole.all() for _, curve in curves):
+        said.append("dotted: not all runs have a value")
+    if any(curve.marks for panel, curve in curves if panel.kind != "sensitivity"):
+        said.append("cross: a run failed")
+    if any(panel.kind == "sensitivity" for panel in drawn):
+        said.append("circle: the chosen value")
+    if any(np.nanmin(curve.middle, initial=np.inf) <= panel.zero for panel, curve in curves if panel.zero is not None):
+        said.append("the lower edge of a log axis: 0")
+    return "Lines: " + "; ".join(said) + "."
+
+
+def _forest(forest: Forest, seen: Mapping[str, Look]) -> dict[str, Any]:
+    rows, across = charts.forest_rows(forest, seen) if forest.rows else ([], None)
+    alt = "; ".join(f"{row.name} {row.mean:.4g}, interval {row.low:.4g} to {row.high:.4g}" for row in forest.rows)
+    return {"title": forest.title, "alt": f"{forest.title}: {alt}", "rows": rows, "axis": across, "zero": forest.zero}
+
+
+def _shares(report: ComparisonReport) -> list[list[int | None]]:
+    """Returns how good each cell of the overview is, between 0 for the worst and 100; None for an empty cell."""
+    _, _, grid = upright(*overview(report))
+    sign = report.question.metric.sign
+    means = np.array([[np.nan if one is None else sign * one.mean for one in row] for row in grid], dtype=np.float64)
+    known = means[np.isfinite(means)]
+    low, width = (known.min(), np.ptp(known)) if len(known) else (0.0, 0.0)
+    return [[round(100 * (v - low) / (width or 1)) if np.isfinite(v) else None for v in row] for row in means.tolist()]
+
+
+def _score(run: RunRecord, report: ComparisonReport) -> str:
+    score = report.question.metric.of(run)
+    return tables.NONE if score is None or not np.isfinite(score) else tables.value(score, report.question)
+
+
+def _link(run: RunRecord, folder: Path) -> tuple[str, str]:
+    """Returns a run's folder as text and as URL, both relative to the page."""
+    return os.path.relpath(run.path, folder.absolute()), f"./{relative(run.path, folder)}"
+
+
+def _ink(look: Look) -> Any:
+    """Returns the attribute that gives an element the colours of a variant."""
+    from markupsafe import Markup
+
+    return Markup(f'style="--light:{look.colour};--dark:{look.on_dark}"')
 
 
 def _printable(value: Any) -> Any:
