@@ -67,12 +67,12 @@ def _draw_curve(axes: Any, curve: Curve, look: Look, filled: bool, mark: str) ->
 
 
 def draw_forest(axes: Any, forest: Forest, seen: Mapping[str, Look]) -> None:
-    """Draws a row a variant: a dot a seed, the interval as a bar, the mean as the variant's marker."""
+    """Draws a row a variant: a dot a seed, the interval as a bar, the mean as an upright line."""
     for place, row in enumerate(forest.rows):
-        look = seen[row.name]
-        axes.plot([row.low, row.high], [place, place], color=look.colour, linewidth=2)
-        axes.plot(row.dots, [place] * len(row.dots), ".", color=look.colour, alpha=0.45, markersize=5)
-        axes.plot(row.mean, place, marker=look.marker, color=look.colour, markersize=6)
+        own = {"color": seen[row.name].colour}
+        axes.plot([row.low, row.high], [place] * 2, linewidth=9, alpha=0.25, solid_capstyle="butt", **own)
+        axes.plot(row.dots, [place] * len(row.dots), "o", markersize=3.5, **own)
+        axes.plot(row.mean, place, marker="|", markersize=12, markeredgewidth=2, **own)
     if forest.zero:
         axes.axvline(0, color="0.4", linewidth=0.8)
     axes.set_yticks(range(len(forest.rows)), [printable(row.name) for row in forest.rows])

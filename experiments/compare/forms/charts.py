@@ -14,6 +14,7 @@ from experiments.compare.forms.panels import Curve, Panel
 from experiments.plotting import Dash, Look
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 400, 240, 46, 14, 8, 38  # of a chart and of the margins around its axes
+MOST_TICKS = 7  # values of a tuned key that are written out
 _DASHES = {"-": "", "--": "7 3", "-.": "7 3 1.5 3"}
 
 Tick = tuple[float, str]  # place and label
@@ -40,15 +41,18 @@ class Axis:
         """About five round numbers within the axis."""
         from matplotlib.ticker import LogLocator, MaxNLocator
 
-        found = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(self.low, self.high)
+        found: Any = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(self.low, self.high)
         if self.log:
             powers = LogLocator(numticks=6).tick_values(self.low, self.high)
             steps = LogLocator(subs=(1, 2, 5)).tick_values(self.low, self.high)
             found = powers if self.high > 1000 * self.low else steps
-        inside = [value for value in found if self.low <= value <= self.high]
-        step = min(np.diff(inside), default=1.0)
-        clean = [value if self.log else round(value / step) * step for value in inside]
-        return [(round(float(self.place(value)), 1), f"{value:.6g}") for value in clean]
+        step = 0.0 if self.log else found[1] - found[0]
+        return self.label([round(value / step) * step if step else value for value in found])
+
+    def label(self, values: Sequence[float]) -> list[Tick]:
+        """Labels those of the values that lie within the axis."""
+        inside = [value for value in values if self.low <= value <= self.high]
+        return [(round(float(self.place(value)), 1), f"{value:.6g}") for value in inside]
 
 
 @dataclass(frozen=True)
@@ -65,10 +69,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """A panel: its axes, lines, and the values of x that have a point."""
+    """A panel: its axes, the ticks of x, lines, and the values of x that have a point."""
 
     panel: Panel
     x: Axis
+    x_ticks: Sequence[Tick]
     y: Axis
     lines: Sequence[Line]
     at: Sequence[float]
@@ -96,7 +101,8 @@ def _chart(panel: Panel, values: Sequence[float]) -> Chart:
     up = axis(values, HEIGHT - BOTTOM, TOP, panel.log_y)
     if panel.zero is not None and min(values) <= panel.zero:
         up = replace(up, low=panel.zero)
-    return Chart(panel, across, up, [_line(curve, panel, across, up) for curve in panel.curves], x.tolist())
+    ticks = across.label(x.tolist()) if panel.kind == "sensitivity" and len(x) <= MOST_TICKS else across.ticks
+    return Chart(panel, across, ticks, up, [_line(curve, panel, across, up) for curve in panel.curves], x.tolist())
 
 
 def axis(values: Sequence[float], start: float, end: float, log: bool = False, margin: float = 0.04) -> Axis:

@@ -67,16 +67,17 @@ def _panel_figure(name: str, drawn: Sequence[Panel], seen: Mapping[str, Look]) -
 
 
 def _forest_figure(name: str, forest: Forest, seen: Mapping[str, Look]) -> Any:
+    """Draws a forest plot, with the names of the rows at the left."""
     left = 0.25 + _LETTER * max(len(row.name) for row in forest.rows)
     inner = max(0.5, _LINE * len(forest.rows) + 0.1)
-    width, height = 2 * _WIDTH, inner + _HEADING + _TOP + _BOTTOM
+    width, height = 2 * _WIDTH, inner + _HEADING + 0.1 + _BOTTOM
     with style() as figure_class:
         figure = figure_class(figsize=(width, height))
         box = (left / width, _BOTTOM / height, (width - left - _RIGHT) / width, inner / height)
         axes = figure.add_axes(box)
         draw_forest(axes, forest, seen)
-        axes.set_title(printable(forest.title), loc="left")
-        figure.text(0.05 / width, 1 - 0.06 / height, printable(name), va="top", fontsize=10)
+        heading = printable(f"{name}: {forest.title}")
+        figure.text(0.05 / width, 1 - 0.06 / height, heading, va="top", fontsize=10)
     return figure
 
 

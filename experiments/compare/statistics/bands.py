@@ -93,7 +93,8 @@ def _interval(values: Any, mean: Any, n: Any, scale: Scale) -> tuple[Any, Any]:
 def bands(runs: Sequence[RunCurves]) -> dict[str, Band]:
     """Computes the band of every tag that any run has, and of the gap."""
     tags = dict.fromkeys(tag for run in runs for tag in run.curves)
-    found = {tag: band([run.curves[tag] for run in runs if tag in run.curves], len(runs), scale_of(tag)) for tag in tags}
+    curves = {tag: [run.curves[tag] for run in runs if tag in run.curves] for tag in tags}
+    found = {tag: band(own, len(runs), scale_of(tag)) for tag, own in curves.items()}
     gaps = [gap for run in runs if len((gap := gap_curve(run))[0])]
     return {**found, GAP: band(gaps, len(runs))} if gaps else found
 
