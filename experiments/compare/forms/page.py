@@ -48,6 +48,7 @@ def render(report: ComparisonReport, folder: Path, command: str = "") -> str:
         overview=overview_table(report) if len(report.sections) > 1 else None,
         shares=_shares(report),
         sections=[page_section(section, report, folder) for section in report.sections],
+        short_names=overview(report)[0],
         score_name=f"{report.question.metric.tag} {tables.unit(report.question)}",
         failed=[(run.outcome, *link(run, folder), run.reason) for run in report.failed],
         notes=report.notes,

@@ -55,6 +55,7 @@ for (const chart of all(".chart")) {
   const shown = document.createElement("div");
   shown.className = "values";
   shown.hidden = true;
+  shown.setAttribute("role", "status"); // read aloud
   chart.parentElement.append(shown);
   let index = 0;
 
