@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -69,6 +70,7 @@ class Part:
 class Dataset:
     """Three parts that depend on the data set alone, never on a run's seed.
 
+    `epoch`, if there is one, generates the training samples of a seed and an epoch, as many as `train` has.
     Raises DataError if a part is empty, a shape or dtype is wrong, a sample is not finite or a label is not in
     0..classes-1. Labels that some losses ignore (-1, -100) are refused too: a batch of them has loss NaN.
     """
@@ -78,6 +80,7 @@ class Dataset:
     train: Part
     val: Part
     test: Part
+    epoch: Callable[[int, int], Part] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for name, part in self.parts.items():
@@ -107,7 +110,8 @@ class Dataset:
         """Returns the data set on `device`, with samples in `dtype`; itself if nothing changes."""
         if self.train.x.device == torch.device(device) and self.train.x.dtype == dtype:
             return self
-        return Dataset(self.name, self.classes, *(part.to(device, dtype) for part in self.parts.values()))
+        parts = (part.to(device, dtype) for part in self.parts.values())
+        return Dataset(self.name, self.classes, *parts, epoch=self.epoch)
 
 
 def _sha256(*tensors: Tensor) -> str:

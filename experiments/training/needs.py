@@ -5,12 +5,13 @@ Memory in bytes, b the bytes of a number, P parameters, A activations of a sampl
 - weights:     3 P b, the weights, their gradients and the best weights so far; P b where nothing is trained
 - layers:      10,000 a block, Python's and torch's objects
 - activations: B A b, times the repeats of a component's op and the samples of a strategy
-- data:        S (b + 1) times the numbers of a sample, the standardised ones and the bytes they are made from
+- data:        S (b + 1) times the numbers of a sample, the standardised ones and the bytes they are made from;
+               for each replica also the samples that it generates for an epoch
 
 P and A are those of the linear and conv layers (`ModelSize`), times the replicas of a stack. The optimizer's state,
 intermediate results and the program itself are not counted: what is refused cannot fit.
 
-Time in seconds: 5e-5 a step, 1e-5 a call of a block's op, 1e-5 a generated sample, and the 6 P B operations of a step
+Time in seconds: 5e-5 a step, 1e-5 a call of a block's op, 1e-6 a generated sample, and the 6 P B operations of a step
 at 2e11 a second and thread. No machine is faster: what is called long is longer.
 """
 
@@ -31,6 +32,7 @@ from experiments.tracking.flat_config import flatten
 from surrogates.strategies.samples import Averaged
 
 BLOCK = 10_000  # bytes
+GENERATE = 1e-6  # seconds a sample
 DAY = LONG = 24 * 3600.0  # seconds
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
@@ -46,12 +48,17 @@ class Need:
 
 @dataclass(frozen=True)
 class Scale:
-    """The sizes that a configuration asks for; `repeats` of every component's op, `draws` of its noise."""
+    """The sizes that a configuration asks for.
+
+    `repeats` of every component's op, `draws` of its noise, `samples` of the data's parts, `epoch_samples` that a run
+    generates for each epoch.
+    """
 
     model: ModelSize
     repeats: int
     draws: int
     samples: int
+    epoch_samples: int
 
     @classmethod
     def of(cls, choices: Choices) -> Scale:
@@ -64,7 +71,8 @@ class Scale:
         model = measure(data.input_shape, data.classes, fan_in, **options) if measure else ModelSize(0, 0, 0)
         model = ModelSize(model.parameters + own * model.blocks, model.activations, model.blocks)
         draws = choices.strategy.samples if isinstance(choices.strategy, Averaged) else 1
-        return cls(model, component.repeats, draws, getattr(data, "samples", 0))
+        generated = getattr(data, "samples", 0), getattr(data, "epoch_samples", 0)
+        return cls(model, component.repeats, draws, *generated)
 
 
 def require_memory(choices: Choices, training: bool) -> None:
@@ -100,7 +108,8 @@ def _needs(choices: Choices, scale: Scale, replicas: int, training: bool) -> Ite
         repeated = scale.repeats * scale.draws
         batch = choices.settings.batch_size * scale.model.activations * repeated * size * replicas
         yield Need(batch, "the activations of a batch", ("batch_size", "model", "component", "strategy", "data"))
-        yield Need(scale.samples * prod(choices.data.input_shape) * (size + 1), "data", ("data",))
+        samples = scale.samples * (size + 1) + scale.epoch_samples * size * replicas
+        yield Need(samples * prod(choices.data.input_shape), "data", ("data",))
 
 
 def note_long(choices: Choices) -> list[str]:
@@ -119,7 +128,8 @@ def least_seconds(choices: Choices) -> float:
     speed = 2e11 * settings.threads if torch.device(settings.device).type == "cpu" else 1e15
     operations = 6.0 * settings.batch_size * scale.model.parameters
     step = 5e-5 + 1e-5 * scale.repeats * scale.model.blocks + operations / speed
-    return settings.max_steps * step + 1e-5 * scale.samples
+    step += GENERATE * settings.batch_size * (scale.epoch_samples > 0)
+    return settings.max_steps * step + GENERATE * scale.samples
 
 
 def memory(device: str) -> int | None:

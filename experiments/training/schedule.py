@@ -9,9 +9,17 @@ from experiments.data.dataset import Dataset
 
 
 def training_batches(settings: Settings, data: Dataset) -> Batches:
-    """The training order of a run; raises ConfigError for a batch larger than the training part."""
+    """The training order of a run.
+
+    Raises ConfigError for a batch larger than the training part, and for batches to overfit that are never repeated.
+    """
     size = len(data.train)
     if settings.overfit_batches is not None:
+        if data.epoch is not None:
+            raise ConfigError(
+                f"overfit_batches={settings.overfit_batches} repeats training samples, data.fresh=true never does; "
+                "set one of them only"
+            )
         size = min(size, settings.overfit_batches * settings.batch_size)
     try:
         return Batches(size, settings.batch_size, settings.seed, settings.device)
