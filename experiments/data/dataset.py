@@ -61,6 +61,10 @@ class Part:
         """Returns the samples (B, *shape) and labels (B,) at `index` (B,), an int64 tensor on the part's device."""
         return self.x.index_select(0, index), self.y.index_select(0, index)
 
+    def start(self, count: int) -> Part:
+        """Returns the first `count` samples, or all if there are fewer."""
+        return Part(self.x[:count], self.y[:count])
+
     def to(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Part:
         """Returns the part on `device`, with samples in `dtype`."""
         return Part(self.x.to(device, dtype), self.y.to(device))
