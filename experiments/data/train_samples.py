@@ -14,14 +14,14 @@ from experiments.data.dataset import Dataset, Part
 class TrainSamples:
     """The samples of R runs that train together, one run's after the other's.
 
-    `batches` are the runs' orders, all of one length. Where the data set generates training samples, each run has its
-    own in each epoch, which its seed and the epoch alone determine; so resuming needs no state.
+    `batches` are the runs' orders, all of one length. Where the data set generates training samples, the seed of a
+    run and the epoch alone determine them; so resuming needs no state.
     """
 
     def __init__(self, data: Dataset, batches: Sequence[Batches]) -> None:
         self.data, self.batches = data, batches
         self._epoch = -1
-        self._parts: list[Part] = []  # of that epoch, by run
+        self._parts: dict[int, Part] = {}  # of that epoch, by seed
 
     def __call__(self, step: int) -> tuple[Tensor, Tensor]:
         """Returns the samples (R * B, *shape) and the labels (R * B,) of optimizer step `step`, counted from 0."""
@@ -29,7 +29,7 @@ class TrainSamples:
         if self.data.epoch is None:
             return self.data.train.batch(torch.cat(index))
         self._generate(self.batches[0].place(step)[0])
-        pairs = [part.batch(own) for part, own in zip(self._parts, index, strict=True)]
+        pairs = [self._parts[own.seed].batch(rows) for own, rows in zip(self.batches, index, strict=True)]
         x, y = zip(*pairs, strict=True)
         return torch.cat(x), torch.cat(y)
 
@@ -37,5 +37,6 @@ class TrainSamples:
         if epoch != self._epoch:
             assert self.data.epoch is not None
             kind = self.data.train.x
-            made = (self.data.epoch(own.seed, epoch) for own in self.batches)
-            self._epoch, self._parts = epoch, [part.to(kind.device, kind.dtype) for part in made]
+            made = {seed: self.data.epoch(seed, epoch) for seed in {own.seed for own in self.batches}}
+            self._parts = {seed: part.to(kind.device, kind.dtype) for seed, part in made.items()}
+            self._epoch = epoch
