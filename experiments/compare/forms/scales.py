@@ -32,7 +32,7 @@ class Axis:
         """About five round numbers within the axis."""
         from matplotlib.ticker import LogLocator, MaxNLocator
 
-        if self.log and self.high > 5 * self.low:
+        if self.log and self.high > 10 * self.low:
             powers = LogLocator(numticks=6) if self.high > 1000 * self.low else LogLocator(subs=(1, 2, 5))
             return self.label(powers.tick_values(self.low, self.high))
         even: Any = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(self.low, self.high)
