@@ -465,10 +465,11 @@ def test_tensorboard_shows_a_pair_of_runs(tmp_path):
         for tag in ("accuracy/val", "accuracy/test", "loss/val", "loss/train", "grad_norm/total"):
             assert values[tag] == pytest.approx(metrics[tag], rel=1e-6)
         shown = row["hparams"]
-        assert (shown["strategy"], shown["component"]) == (session["name"], "quantized_activation")
-        assert (shown["component.bits"], shown["optimizer.lr"]) == (2.0, 0.05)
-        assert "seed" not in shown
-        assert (shown["strategy.temperature"] == "None") is (session["name"] == "ste")
+        assert (shown["1 strategy"], shown["2 component"]) == (session["name"], "quantized_activation")
+        assert (shown["7 component.bits"], shown["3 optimizer.lr"], shown["5 seed"]) == (2.0, 0.05, "0")
+        assert ("4 strategy.temperature" in shown) is (session["name"] == "smooth")
+    differ = [info["name"] for info in board.infos() if info.get("differs")]
+    assert differ[0] == board.columns()[0] == "1 strategy"
     charts = {
         chart["title"]: chart["multiline"]["tag"]
         for category in board.get("plugin/custom_scalars/layout")["category"]

@@ -14,6 +14,7 @@ from experiments.config.choices import refuse_removed
 from experiments.config.folder_names import typed_keys, typed_overrides
 from experiments.config.own_options import refuse_hidden_options
 from experiments.config.values import ConfigError, without_effect
+from experiments.sweep.board import write_board
 from experiments.sweep.capacity import FOLLOWING, fit_workers, launcher_name, start_cluster
 from experiments.sweep.command_folder import at_work
 from experiments.sweep.compose import Composer
@@ -55,6 +56,8 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
         sweeper.task_function.reports = root, []
         return []
     record(root, jobs, typed_overrides(config.hydra.overrides.task))
+    if due:
+        write_board(root, jobs)
     _open(root, jobs, due)
     returns: list[JobReturn] = []
     errors: dict[Path, Exception] = {}

@@ -17,9 +17,9 @@ class Request:
     """A configuration to run, and the folder for it.
 
     `search` is the folder under which an interrupted run of the same configuration may be resumed instead; `overrides`
-    and `argv` are what the user typed; `quiet` writes the run's messages to its log only; `columns` are the
-    hyperparameters that all runs share; `hydra_files` go into `.hydra/`; `watch` receives the logged values of a step,
-    and may raise Pruned; `options` are the names of the groups' options.
+    and `argv` are what the user typed; `quiet` writes the run's messages to its log only; `hydra_files` go into
+    `.hydra/`; `watch` receives the logged values of a step, and may raise Pruned; `options` are the names of the
+    groups' options.
     """
 
     config: DictConfig
@@ -28,7 +28,6 @@ class Request:
     overrides: Sequence[str] = ()
     argv: Sequence[str] = ()
     quiet: bool = False
-    columns: Sequence[str] = ()
     hydra_files: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     watch: Watch | None = None
     options: Mapping[str, str] = dataclasses.field(default_factory=dict)
