@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from experiments.config.folder_names import override_key
 from experiments.tracking.hparams import column
 
+CLEAR = ("strategy", "component")  # keys whose values need no name
+
 
 def variation(jobs: Iterable[Sequence[str]]) -> dict[str, list[str]]:
     """The typed values of each key that differs between jobs, from their overrides.
@@ -25,6 +27,6 @@ def typed_values(overrides: Iterable[str]) -> dict[str, str]:
 
 
 def in_words(overrides: Iterable[str], keys: Iterable[str]) -> str:
-    """A job's values of the keys: `strategy=ste seed=0`."""
+    """A job's values of the keys: `ste floor seed=0`."""
     values = typed_values(overrides)
-    return " ".join(f"{key}={values[key]}" for key in keys if key in values)
+    return " ".join(values[key] if key in CLEAR else f"{key}={values[key]}" for key in keys if key in values)
