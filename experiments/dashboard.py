@@ -73,7 +73,7 @@ def _log_folder(chosen: Path | None) -> Iterator[Path]:
 
 
 def flags(folder: Path, port: int) -> list[str]:
-    """Returns TensorBoard's arguments: loopback only, read once, every point of a curve."""
+    """TensorBoard's arguments: serve this machine only, read the files once, show every point of a curve."""
     told = ["--logdir", str(folder), "--host", HOST, "--port", str(port), "--reload_interval", "0"]
     return [*told, "--samples_per_plugin", "scalars=10000,images=100"]
 
