@@ -134,7 +134,7 @@ def test_workers_of_a_killed_command_stop_by_themselves(tmp_path, launcher):
 @pytest.mark.parametrize("launcher", ["joblib", *OTHERS])
 @pytest.mark.parametrize(("number", "stop"), [(signal.SIGTERM, os.kill), (signal.SIGINT, os.killpg)])
 def test_a_stopped_command_has_its_workers_save_first(tmp_path, launcher, number, stop):
-    """SIGTERM to the command alone, and Ctrl-C: every run is INTERRUPTED or DONE, with a checkpoint if it has logged a step."""
+    """SIGTERM to the command alone, and Ctrl-C: runs are INTERRUPTED or DONE; those that logged have a checkpoint."""
     if launcher != "stacked":
         installed(launcher)
     stopped = Sweep(tmp_path / "stopped", *sweep(launcher))

@@ -35,10 +35,8 @@ def write(report: ComparisonReport, folder: Path, charts: Charts) -> None:
 def _text(report: ComparisonReport, common: dict[str, object]) -> str:
     """What is shown, the seeds and scores of every variant, the colours, and what is the same in all runs."""
     paths = ", ".join(f"`{short_path(root)}`" for root in report.roots)
-    blocks = [
-        "\n".join([f"**{section.name}**", "", *draw(tables.scores(section, report.question))])
-        for section in report.sections
-    ]
-    n = "n is the number of seeds. A run that diverged counts as a guess."
+    scores = [(section.name, tables.scores(section, report.question)) for section in report.sections]
+    blocks = ["\n".join([f"**{name}**", "", *draw(table)]) for name, table in scores]
+    notes = dict.fromkeys(["n is the number of seeds.", *(table.note for _, table in scores if table.note)])
     same = "The same in all these runs:\n\n" + key_table(common)
-    return "\n\n".join([f"Runs of {paths}.", SHOWN, *blocks, n, colouring(STRATEGY), same])
+    return "\n\n".join([f"Runs of {paths}.", SHOWN, *blocks, *notes, colouring(STRATEGY), same])

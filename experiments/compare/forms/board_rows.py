@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -63,7 +64,8 @@ def _write_run(run: RunRecord, choice: TrialChoice, group: str, file: EventFile,
     """Writes a run's row, which TensorBoard averages over its `group`; returns why there are no pictures."""
     file.add(row_summary(hparam_values(_settings(run, choice)), group))
     step = int(run.best.get("step", run.config.get("max_steps", 0)) or 0)
-    file.scalars(step, {f"score/{tag}": score for tag in SCORES if (score := Metric(tag).of(run)) is not None})
+    scores = {f"score/{tag}": Metric(tag).of(run) for tag in SCORES}
+    file.scalars(step, {tag: score for tag, score in scores.items() if score is not None and math.isfinite(score)})
     problem = _write_pictures(run, file, step) if pictured and run.outcome == "done" else ""
     file.add(end_summary(run.outcome == "done"))
     return problem
