@@ -2,6 +2,7 @@
 
 import io
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,15 +15,17 @@ import torch
 pytest.importorskip("scipy")
 pytest.importorskip("matplotlib")
 
+from tensorboard import default, program
 from test_tensorboard import Board
 
 from experiments.compare.explaining.op_response import responses
 from experiments.compare.forms.aggregates import FolderTaken, write_aggregates
 from experiments.compare.forms.op_images import png
 from experiments.compare.report import make
-from experiments.dashboard import HOST, flags
+from experiments.dashboard import HOST, VIEW, flags
 from run_folders import write_run
 
+KNOWN = ("ste", "subgradient")
 ROOT = Path(__file__).resolve().parents[1]
 RUN = ("strategy=smooth", "component=floor", "max_steps=3", "model.width=8", "eval_every=3", "log_every=1")
 
@@ -95,6 +98,7 @@ def test_the_text_says_what_is_shown_and_what_all_runs_share(board):
     assert set(strategies.values()) == {"ste", "subgradient"}
 
 
+@pytest.mark.slow
 def test_several_components_are_categories_and_a_strategy_stays_one_run(tmp_path):
     for component in ("floor", "hard_max"):
         for strategy, lr in (("ste", 0.1), ("smooth", 0.3)):
@@ -189,6 +193,24 @@ def test_the_dashboard_is_told_to_stay_on_this_machine(tmp_path):
     assert HOST == "127.0.0.1"
     told = flags(tmp_path, 0)
     assert told[told.index("--host") + 1] == HOST
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_in_a_browser_a_strategy_has_one_colour(board, tmp_path):
+    """The address that the dashboard prints: the line and the seeds of a strategy look alike, and no script fails."""
+    served = program.TensorBoard(default.get_plugins())
+    served.configure(argv=["tensorboard", *flags(board[0], 0), "--load_fast=false"])
+    url = f"{served.launch()}{VIEW.partition('#')[0]}#timeseries"
+    browser = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+    quick = ["--virtual-time-budget=15000", "--enable-logging=stderr", "--dump-dom", url]
+    done = subprocess.run([*browser, *quick], capture_output=True, text=True, check=True, timeout=120)
+    assert "Uncaught" not in done.stderr
+    row = r'data-id="defaultExperimentId/([^"]+)".*?run-color-swatch" style="background: (rgb\([^)]+\))'
+    colours = dict(re.findall(row, done.stdout, re.DOTALL))
+    assert set(colours) == set(board[2].get("runs"))
+    found = {(strategy, colour) for run, colour in colours.items() for strategy in run.split("/") if strategy in KNOWN}
+    assert len(found) == len(dict(found)) == len({colour for _, colour in found}) == 2
 
 
 @pytest.mark.slow
