@@ -20,7 +20,7 @@ from experiments.config.own_options import refuse_hidden_options
 from experiments.config.values import without_effect
 from experiments.oracles.presets import ask
 from experiments.stacked.run import run_group
-from experiments.sweep.capacity import FOLLOWING
+from experiments.sweep.capacity import FOLLOWING, OF_OTHERS
 from experiments.sweep.command_folder import follow_command, refuse_if_stopped, stop
 from experiments.sweep.empty_folders import remove_empty
 from experiments.sweep.ending import Elsewhere, JobFailed, objective, refuse_dry_run, value_of
@@ -117,7 +117,8 @@ class Task:
         refuse_if_stopped(root, self.name)
         if not self._is_worker():
             return self._work(config, root)
-        follow_command(root, self.name)
+        if HydraConfig.get().runtime.choices["hydra/launcher"] in FOLLOWING:
+            follow_command(root, self.name)
         try:
             with hold_process():
                 return self._work(config, root)
@@ -125,10 +126,10 @@ class Task:
             raise JobFailed(str(stopped) or "stopped by SIGINT") from None
 
     def _is_worker(self) -> bool:
-        """Whether this is a process that a launcher of others has started for the command, and that ends with it."""
+        """Whether this is a process that a launcher of others has started for the command."""
         options = HydraConfig.get().runtime.choices
-        followed = options["hydra/launcher"] in FOLLOWING and options["hydra/sweeper"] == "listed"
-        return followed and os.getpid() != self.process
+        started = options["hydra/launcher"] in OF_OTHERS and options["hydra/sweeper"] == "listed"
+        return started and os.getpid() != self.process
 
     def _work(self, config: DictConfig, root: Path) -> float | dict[Path, Exception] | None:
         """Runs the job, or the unit that it stands for."""

@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 # Launchers whose processes live and die with the command; a job of Slurm is on its own.
 FOLLOWING = ("joblib", "submitit_local", "ray")
+OF_OTHERS = (*FOLLOWING, "submitit_slurm")
 FILES_OF_A_RUN = 3  # that it keeps open: lock, metrics, events
 OTHER_FILES = 64  # of a process: libraries, checkpoints that are being written
 
