@@ -28,7 +28,7 @@ class Neurons(nn.Module):
     def __init__(self, inputs: int, outputs: int, strategy: hg.Strategy) -> None:
         super().__init__()
         self.current = nn.Linear(inputs, outputs)
-        self.spike = hg.layers.Spike(strategy, decay=0.9, threshold=1.0)
+        self.spike = hg.layers.Spike(strategy, decay=0.9, threshold=1.0)  # the hard op, and what trains it
 
     def forward(self, spikes: Tensor) -> Tensor:
         """Spikes (time, batch, inputs) to spikes (time, batch, outputs)."""

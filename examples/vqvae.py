@@ -1,7 +1,7 @@
 """Trains a VQ-VAE on digits, with straight-through and with the rotation trick.
 
-The hard op is the choice of the nearest code; both strategies start from the same weights and codes. The loss and its
-three terms are explained in docs/vqvae.md.
+The hard op is the choice of the nearest code; both strategies start from the same weights and codes. docs/vqvae.md
+explains the three terms of the loss.
 
     python examples/vqvae.py
 """

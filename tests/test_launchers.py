@@ -80,6 +80,15 @@ def test_workers_times_threads_are_the_cores():
     assert fit_workers(config_of("basic", {}), 1, None) == 1
 
 
+def test_the_page_on_clusters_names_keys_that_the_launcher_has():
+    installed("submitit_local")
+    from hydra_plugins.hydra_submitit_launcher.config import SlurmQueueConf
+
+    page = (ROOT / "docs" / "cluster.md").read_text()
+    keys = re.findall(r"hydra\.launcher\.(?!ray)(\w+)|`\.(\w+)`", page)
+    assert {"partition", "account", "timeout_min"} < {a or b for a, b in keys} <= vars(SlurmQueueConf()).keys()
+
+
 @pytest.mark.parametrize("launcher", OF_OTHERS)
 def test_a_job_that_a_signal_stops_ends_as_a_failed_job_of_its_launcher(tmp_path, monkeypatch, launcher):
     """A launcher takes a KeyboardInterrupt for an accident of the process, and prints its trace."""
