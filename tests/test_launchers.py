@@ -99,6 +99,7 @@ def test_a_job_that_a_signal_stops_ends_as_a_failed_job_of_its_launcher(tmp_path
     monkeypatch.setattr(HydraConfig, "get", lambda: OmegaConf.create(hydra, flags={"allow_objects": True}))
     followed = []
     monkeypatch.setattr(task, "follow_command", lambda root, name: followed.append(name))
+    monkeypatch.setattr(task, "worker_of", lambda root, name: contextlib.nullcontext())
 
     def work(self, config, root):
         raise Interrupted(signal.SIGTERM)
