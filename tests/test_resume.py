@@ -81,7 +81,7 @@ def stopping(monkeypatch, step, *signals):
     [
         ("noise", signal.SIGTERM, 13),
         pytest.param("annealing", signal.SIGINT, 12, marks=pytest.mark.slow),
-        pytest.param("learned", signal.SIGTERM, 1, marks=pytest.mark.slow),
+        pytest.param("learned", signal.SIGUSR2, 1, marks=pytest.mark.slow),
         pytest.param("scaled", signal.SIGINT, 23, marks=pytest.mark.slow),
         pytest.param("noise", signal.SIGINT, 24, marks=pytest.mark.slow),
         pytest.param("fresh", signal.SIGINT, 8, marks=pytest.mark.slow),
