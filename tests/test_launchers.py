@@ -207,15 +207,14 @@ def test_on_error_stop_lets_two_workers_start_no_further_job(tmp_path, launcher,
 def test_a_unit_crosses_as_a_file_and_is_the_same_there(tmp_path):
     config = compose("optimizer.lr=1e-3", "strategy.temperature=.inf", "data.root='a b'")
     files = {"overrides.yaml": ["seed=1"], "config.yaml": OmegaConf.to_container(config)}
-    one = Request(config, tmp_path / "one", None, ["seed=1"], ["train.py", "-m"], True, ("data.root",), files)
+    one = Request(config, tmp_path / "one", None, ["seed=1"], ["train.py", "-m"], True, files, options={"data": "own"})
     file = unit_file(tmp_path / "units", str(one.folder))
     assert read_unit(file) is None
     write_unit(file, [None, one])
     empty, two = read_unit(file)
     assert empty is None
-    for name in ("folder", "search", "overrides", "argv", "quiet", "hydra_files"):
+    for name in ("folder", "search", "overrides", "argv", "quiet", "hydra_files", "options"):
         assert getattr(two, name) == getattr(one, name)
-    assert tuple(two.columns) == one.columns
     assert OmegaConf.to_yaml(two.config, resolve=True) == OmegaConf.to_yaml(config, resolve=True)
 
 

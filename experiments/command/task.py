@@ -94,14 +94,14 @@ class Task:
             _note_unread(lambda key: key in OF_SWEEPS)
             if config.dry_run:
                 print(_preview(request))
-                remove_empty(request.folder, self.since)
                 return None
             outcome = run(request)
             self._finish(outcome)
         except USER_ERRORS as error:
-            remove_empty(request.folder, self.since)
             self.refused = error  # raised here, Hydra would print a message of its own first
             return None
+        finally:
+            remove_empty(request.folder, self.since)  # also if the run resumed in its earlier folder
         return objective(outcome.result)
 
     def _finish(self, outcome: Outcome) -> None:
