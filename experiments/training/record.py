@@ -1,4 +1,4 @@
-"""The files that one run writes while it trains: curves, log, checkpoints, and at the end its result."""
+"""Writes the files of one run while it trains: curves, log, checkpoints, and at the end the result."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Watch = Callable[[int, Mapping[str, float]], None]
 
 
 class Record:
-    """The files of a claimed run folder; `step` is the last one that they hold, None for a new run.
+    """The files of a claimed run folder; `step` is the last logged step in them, None for a new run.
 
-    `test_sha256` is the hash of the test part, `findings` the log of the diagnostics, None without them. `title` is
-    for the progress bar; `watch` receives the logged values of a step, and may raise Pruned.
+    `test_sha256` is the hash of the test part. `findings` is the log of the diagnostics; None without them. `title` is
+    for the progress bar. `watch` receives each step's logged values, and may raise Pruned.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Scores of a model, or of a stack of replicas, on a part of a data set; the hard op decides."""
+"""Scores a model, or each replica of a stack, on a part of a data set."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PartScore:
 
 
 def score(model: nn.Module, part: Part, how: Mode = "hard") -> PartScore:
-    """The score of a model on a part with hard ops, or as the strategy computes them; changes nothing in the model."""
+    """The score of a model on a part, with hard ops or with the strategy's values. The model does not change."""
     return scores(model, part, how)[0]
 
 
@@ -54,7 +54,7 @@ def right_answers(model: nn.Module, part: Part, replicas: int = 1) -> Tensor:
 def _measure(
     model: nn.Module, part: Part, how: Mode, replicas: int, measure: Callable[[Tensor, Tensor], Tensor]
 ) -> list[Tensor]:
-    """`measure(logits, y)` of all replicas (R, ...) for each chunk of a part, on the device until all are read."""
+    """`measure(logits, y)` for each chunk of a part, all replicas (R, ...); the tensors stay on the device."""
     was_training = model.training
     model.eval()
     found = []
@@ -81,7 +81,7 @@ def has_batch_norm(model: nn.Module) -> bool:
 
 
 def recalibrate(model: nn.Module, x: Tensor) -> nn.Module:
-    """A copy whose batch-norm statistics are those of the hard ops on x: means over its chunks."""
+    """A copy of the model with batch-norm statistics of its hard values on x: means over the chunks of x."""
     hard = copy.deepcopy(model).eval()
     for norm in _batch_norms(hard):
         norm.reset_running_stats()
