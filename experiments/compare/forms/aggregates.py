@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -152,9 +153,10 @@ def _write_session(
     run: RunRecord, choice: TrialChoice, group: str, columns: Sequence[str], folder: Path, pictured: bool
 ) -> str:
     """Writes a run of HParams, which averages the runs of a `group` into one row; returns why there are no pictures."""
-    values = hparam_values({**run.options, "strategy": choice.variant.name, **run.config}, columns)
-    shown = {name: values[name] for name in columns}
-    scores = {f"score/{tag}": score for tag in _SCORES if (score := Metric(tag).of(run)) is not None}
+    settings = hparam_values({**run.options, "strategy": choice.variant.name, **run.config}, columns)
+    shown = {name: settings[name] for name in columns}
+    values = {f"score/{tag}": Metric(tag).of(run) for tag in _SCORES}
+    scores = {tag: value for tag, value in values.items() if value is not None and math.isfinite(value)}
     with EventFile(folder) as file:
         file.add(columns_summary(shown, [f"score/{tag}" for tag in _SCORES]))
         file.add(row_summary(shown, group))
