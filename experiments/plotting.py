@@ -11,10 +11,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
-
-from experiments.conf_folder import CONF
 
 Dash = str | tuple[int, tuple[int, ...]]
 
@@ -28,7 +25,8 @@ DASHES: tuple[Dash, ...] = (
     (0, (9, 2, 3, 2)),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-PALETTE = {  # strategy: colour on white, colour on a dark page, index of its dash
+# In the order of tables and legends, strategy: colour on white, colour on a dark page, index of its dash.
+PALETTE = {
     "subgradient": ("#000000", "#F2F2F2", 0),
     "ste": ("#0072B2", "#4DA7EA", 0),
     "smooth": ("#D55E00", "#FEA06F", 1),
@@ -61,16 +59,9 @@ _STYLE = {
 }
 
 
-@cache
-def known_strategies() -> tuple[str, ...]:
-    """Lists all strategies of this program: the four basic ones, then the others by name."""
-    options = {path.stem for path in (CONF / "strategy").glob("*.yaml")}
-    return (*FIRST, *sorted(options - set(FIRST)))
-
-
 def rank(strategy: str) -> tuple[int, str]:
-    """Returns the key that sorts strategies in tables and legends; unknown strategies come last."""
-    return (known_strategies().index(strategy) if strategy in known_strategies() else len(known_strategies()), strategy)
+    """Returns the key that sorts strategies in tables and legends as in the palette; others come last, by name."""
+    return (list(PALETTE).index(strategy) if strategy in PALETTE else len(PALETTE), strategy)
 
 
 @dataclass(frozen=True)

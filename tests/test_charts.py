@@ -15,6 +15,7 @@ from experiments.compare.forms import charts, page
 from experiments.compare.forms.axes import draw_forest, draw_panel
 from experiments.compare.forms.forests import difference_forest, score_forest
 from experiments.compare.forms.panels import MOST_POINTS, NORM, Curve, Panel, panels
+from experiments.compare.forms.scales import axis
 from experiments.compare.report import make
 from experiments.compare.statistics.metric import Metric
 from experiments.compare.statistics.results import Question
@@ -96,15 +97,16 @@ def test_values_can_be_read_off_a_path(quantity):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "log"), [(0.2, 7.3, False), (0.02, 7.3, True), (1e-6, 3e4, True), (-3, 101, False)]
+    ("low", "high", "log"),
+    [(0.2, 7.3, False), (0.02, 7.3, True), (0.7, 0.9, True), (0.7, 3.6, True), (1e-6, 3e4, True), (-3, 101, False)],
 )
 def test_ticks_are_round_numbers_within_the_axis(low, high, log):
-    axis = charts.axis([low, high], 0.0, 100.0, log)
-    assert axis.place([axis.low, axis.high]).tolist() == [0.0, 100.0]
-    assert 3 <= len(axis.ticks) <= 10
-    for place, label in axis.ticks:
-        assert axis.low <= float(label) <= axis.high
-        assert place == pytest.approx(float(axis.place(float(label))), abs=0.051)
+    found = axis([low, high], 0.0, 100.0, log)
+    assert found.place([found.low, found.high]).tolist() == [0.0, 100.0]
+    assert 3 <= len(found.ticks) <= 10
+    for place, label in found.ticks:
+        assert found.low <= float(label) <= found.high
+        assert place == pytest.approx(float(found.place(float(label))), abs=0.051)
 
 
 def test_a_step_without_a_value_is_a_gap():

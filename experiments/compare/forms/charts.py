@@ -11,48 +11,12 @@ import numpy as np
 from experiments.compare.forms.axes import FEW_POINTS
 from experiments.compare.forms.forests import Forest
 from experiments.compare.forms.panels import Curve, Panel
+from experiments.compare.forms.scales import Axis, Tick, axis
 from experiments.plotting import Dash, Look
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 400, 240, 46, 14, 8, 38  # of a chart and of the margins around its axes
 MOST_TICKS = 7  # values of a tuned key that are written out
 _DASHES = {"-": "", "--": "7 3", "-.": "7 3 1.5 3"}
-
-Tick = tuple[float, str]  # place and label
-
-
-@dataclass(frozen=True)
-class Axis:
-    """An axis from `low` to `high`, drawn from `start` to `end`."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-    log: bool = False
-
-    def place(self, values: Any) -> Any:
-        """Returns the coordinates of values."""
-        change = np.log10 if self.log else np.asarray
-        low, high = change(self.low), change(self.high)
-        return self.start + (change(values) - low) / (high - low) * (self.end - self.start)
-
-    @property
-    def ticks(self) -> list[Tick]:
-        """About five round numbers within the axis."""
-        from matplotlib.ticker import LogLocator, MaxNLocator
-
-        found: Any = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(self.low, self.high)
-        if self.log:
-            powers = LogLocator(numticks=6).tick_values(self.low, self.high)
-            steps = LogLocator(subs=(1, 2, 5)).tick_values(self.low, self.high)
-            found = powers if self.high > 1000 * self.low else steps
-        step = 0.0 if self.log else found[1] - found[0]
-        return self.label([round(value / step) * step if step else value for value in found])
-
-    def label(self, values: Sequence[float]) -> list[Tick]:
-        """Labels those of the values that lie within the axis."""
-        inside = [value for value in values if self.low <= value <= self.high]
-        return [(round(float(self.place(value)), 1), f"{value:.6g}") for value in inside]
 
 
 @dataclass(frozen=True)
@@ -103,16 +67,6 @@ def _chart(panel: Panel, values: Sequence[float]) -> Chart:
         up = replace(up, low=panel.zero)
     ticks = across.label(x.tolist()) if panel.kind == "sensitivity" and len(x) <= MOST_TICKS else across.ticks
     return Chart(panel, across, ticks, up, [_line(curve, panel, across, up) for curve in panel.curves], x.tolist())
-
-
-def axis(values: Sequence[float], start: float, end: float, log: bool = False, margin: float = 0.04) -> Axis:
-    """Returns an axis that holds the values, with a margin on both sides."""
-    low, high = min(values), max(values)
-    if log:
-        ratio = max(high / low, 1.1) ** margin
-        return Axis(low / ratio, high * ratio, start, end, log)
-    room = margin * (high - low) or 0.1 * max(abs(high), 1e-9) * (high == low)
-    return Axis(low - room, high + room, start, end)
 
 
 def _line(curve: Curve, panel: Panel, across: Axis, up: Axis) -> Line:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ def render(report: ComparisonReport, folder: Path, command: str = "") -> str:
     made = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, finalize=_printable)
     script = (HERE / SCRIPT).read_text(encoding="utf-8")
     return made.get_template(TEMPLATE).render(
-        title=_listed(["Comparison of strategies", *(section.result.block.component for section in report.sections)]),
+        title=f"Comparison of strategies: {', '.join(overview(report)[0])}",
         css=Markup((HERE / STYLE).read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -60,12 +59,8 @@ def render(report: ComparisonReport, folder: Path, command: str = "") -> str:
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         command=command,
         sweeps=sweeps(report),
-        run_command=next((run.command for run in report.runs if run.command), ""),
+        commands=list(dict.fromkeys(run.command for run in report.runs if run.command)),
     )
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(names))
 
 
 def meaning(report: ComparisonReport) -> str:
