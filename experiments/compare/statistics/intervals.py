@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-LEVEL = 0.95
-ALPHA = 1 - LEVEL
+ALPHA = 0.05
+LEVEL = 1 - ALPHA
 FEWEST = 3  # seeds or pairs; fewer have no interval
 _SMALLEST = 1e-100  # p values below are 0
 
