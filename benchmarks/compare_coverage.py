@@ -1,47 +1,39 @@
-"""How often the intervals of `hardgrad compare` hold the truth, by simulation: a Markdown table.
+"""How often the answers of `hardgrad compare` are right, by simulation: two Markdown tables.
 
-    python benchmarks/compare_coverage.py --samples 4000
+    python benchmarks/compare_coverage.py --samples 4000 --reports 400
 
-Each sample has four strategies and n seeds. Coverage of a score: the share of printed intervals that hold the true
+Each sample has four strategies and n seeds. Coverage of the scores: the share of printed intervals that hold the true
 mean. Coverage of the differences: the share of samples in which all printed intervals of the six pairs hold theirs.
+False claims: the share of reports on equal strategies that name a difference.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from accuracy_laws import LAWS, VARIANTS, Law
 
+from experiments.compare.statistics.blocks import RunBlock, Trial, Variant
+from experiments.compare.statistics.comparison import compare
 from experiments.compare.statistics.estimates import difference_estimate, mean_estimate
 from experiments.compare.statistics.family import Family
+from experiments.compare.statistics.results import Question
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from run_folders import record
 
 SEEDS = (3, 5, 8, 20)
-VARIANTS = 4
 PAIRS = list(combinations(range(VARIANTS), 2))
 FAMILY = Family(len(PAIRS), "block")
-UNEQUAL = np.array([1.0, 0.5, 2.0, 0.2])[:, None]  # spreads of the variants
-TEST_SAMPLES = 500
-
-Draw = Callable[[np.random.Generator, int, int], Any]
-
-
-@dataclass(frozen=True)
-class Law:
-    """How accuracies vary.
-
-    `draw` returns them as (samples, variants, seeds), NaN for a failed run. If `accuracy` is given, all variants have
-    it, and `draw` returns which test samples are right: (samples, variants, seeds, test samples).
-    """
-
-    name: str
-    draw: Draw
-    accuracy: float | None = None
-    held: bool = True  # whether the intervals are meant to hold
+MARGIN = 0.01
 
 
 @dataclass(frozen=True)
@@ -54,80 +46,8 @@ class Coverage:
     differences: float
     printed: float
 
-
-def _seeds(rng: np.random.Generator, samples: int, n: int) -> Any:
-    """What the variants of a seed have in common: initial weights and batches."""
-    return 0.01 * rng.normal(size=(samples, 1, n))
-
-
-def _normal(rng: np.random.Generator, samples: int, n: int) -> Any:
-    return 0.6 + _seeds(rng, samples, n) + 0.02 * rng.normal(size=(samples, VARIANTS, n))
-
-
-def _unequal(rng: np.random.Generator, samples: int, n: int) -> Any:
-    return 0.6 + _seeds(rng, samples, n) + 0.02 * UNEQUAL * rng.normal(size=(samples, VARIANTS, n))
-
-
-def _skewed(rng: np.random.Generator, samples: int, n: int) -> Any:
-    """Skewness -1, with other spreads."""
-    return 0.65 + _seeds(rng, samples, n) - 0.0125 * UNEQUAL * rng.gamma(4, size=(samples, VARIANTS, n))
-
-
-def _ceiling(rng: np.random.Generator, samples: int, n: int) -> Any:
-    """Normal on the logit scale, means from 60 to 97 %."""
-    means = np.array([3.5, 2.2, 1.5, 0.4])[:, None]
-    noise = 0.4 * rng.normal(size=(samples, VARIANTS, n)) + 0.3 * rng.normal(size=(samples, 1, n))
-    return 1 / (1 + np.exp(-means - noise))
-
-
-def _tied(rng: np.random.Generator, samples: int, n: int) -> Any:
-    """Steps of one point, so that two runs in five tie."""
-    return np.round(0.6 + 0.007 * rng.normal(size=(samples, VARIANTS, n)), 2)
-
-
-def _diverging(rng: np.random.Generator, samples: int, n: int) -> Any:
-    """The worst 1, 5, 12 and 25 % of the runs fail."""
-    noise = rng.normal(size=(samples, VARIANTS, n)) + 0.3 * rng.normal(size=(samples, 1, n))
-    limits = np.array([-2.4, -1.7, -1.2, -0.7])[:, None]
-    return np.where(noise < limits, np.nan, 0.6 + 0.02 * noise)
-
-
-def _exponential(rng: np.random.Generator, samples: int, n: int) -> Any:
-    """Skewness -2, with other spreads."""
-    return 0.65 - 0.05 * UNEQUAL * rng.exponential(size=(samples, VARIANTS, n))
-
-
-def _stuck(rng: np.random.Generator, samples: int, n: int) -> Any:
-    """One run in ten stays at 20 %."""
-    stuck = rng.random((samples, VARIANTS, n)) < 0.1
-    return np.where(stuck, 0.2, 0.6 + 0.01 * rng.normal(size=(samples, VARIANTS, n)))
-
-
-def _shared(name: str, training: float) -> Law:
-    """One test part: a sample is hard for all, or for a variant, with spread 1 and 1/2; `training` spreads the runs."""
-
-    def draw(rng: np.random.Generator, samples: int, n: int) -> Any:
-        shape = (samples, VARIANTS, n, TEST_SAMPLES)
-        hard = rng.normal(size=(samples, 1, 1, TEST_SAMPLES))
-        hard = hard + 0.5 * rng.normal(size=(samples, VARIANTS, 1, TEST_SAMPLES))
-        run = training * rng.normal(size=(*shape[:3], 1))
-        return 0.25 + hard + run + rng.normal(size=shape) > 0
-
-    return Law(name, draw, float(stats.norm.cdf(0.25 / np.sqrt(1 + 0.25 + 1 + training**2))))
-
-
-LAWS = (
-    Law("normal", _normal),
-    Law("normal, unequal spreads", _unequal),
-    Law("skewed (1), unequal spreads", _skewed),
-    Law("near 100 %", _ceiling),
-    Law("tied", _tied),
-    Law("diverging, 1 to 25 %", _diverging),
-    _shared("shared test set, little training variation", 0.05),
-    _shared("shared test set, much training variation", 0.3),
-    Law("strongly skewed (2), unequal spreads", _exponential, held=False),
-    Law("one run in ten stuck", _stuck, held=False),
-)
+    def __str__(self) -> str:
+        return f"{self.scores:.3f} / {self.differences:.3f}"
 
 
 def measure(law: Law, n: int, samples: int, seed: int = 0) -> Coverage:
@@ -179,17 +99,55 @@ def _differences(runs: Any, outcomes: Any, truth: Any) -> list[bool]:
     return held
 
 
+def false_claims(n: int, failing: float, reports: int) -> float:
+    """Share of reports on four equal strategies that show a difference; a run fails with chance `failing`."""
+    rng = np.random.default_rng([n, round(100 * failing)])
+    shown = 0
+    for _ in range(reports):
+        found = _report(0.6 + 0.02 * rng.normal(size=(4, n)), rng.random((4, n)) < failing, Question())
+        verdicts = {difference.verdict for difference in found.differences}
+        shown += found.verdict.kind == "winner" or bool(verdicts & {"better", "worse"})
+    return shown / reports
+
+
+def false_equivalence(n: int, reports: int) -> float:
+    """Share of reports that call two strategies equivalent whose accuracies differ by exactly the margin."""
+    rng, means = np.random.default_rng(n), np.array([[0.6], [0.6 + MARGIN]])
+    none, question = np.zeros((2, n), dtype=bool), Question(margin=MARGIN)
+    found = [_report(means + 0.003 * rng.normal(size=(2, n)), none, question) for _ in range(reports)]
+    return float(np.mean([one.verdict.kind == "equivalent" for one in found]))
+
+
+def _report(accuracies: Any, failed: Any, question: Question) -> Any:
+    variants = []
+    for index, (own, gone) in enumerate(zip(accuracies.tolist(), failed.tolist(), strict=True)):
+        name = f"strategy_{index}"
+        ends = zip(own, gone, strict=True)
+        runs = {i: record(name, i, x, outcome="diverged" if fails else "done") for i, (x, fails) in enumerate(ends)}
+        variants.append(Variant(name, name, [Trial({}, runs)]))
+    (found,) = compare([RunBlock(("simulated",), variants, {}, {})], question)
+    return found
+
+
 def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=4000)
-    samples = parser.parse_args().samples
-    print("| accuracies | " + " | ".join(f"n = {n}" for n in SEEDS) + " |")
+    parser.add_argument("--reports", type=int, default=400)
+    given = parser.parse_args()
+    _print("accuracies", [(law.name, lambda n, law=law: str(measure(law, n, given.samples))) for law in LAWS])
+    claims = [(f"equal, {failing:.0%} diverge", failing) for failing in (0.0, 0.2)]
+    rows = [(name, lambda n, share=share: f"{false_claims(n, share, given.reports):.3f}") for name, share in claims]
+    rows.append(("apart by the margin, called equivalent", lambda n: f"{false_equivalence(n, given.reports):.3f}"))
+    _print("strategies", rows)
+
+
+def _print(title: str, rows: list[tuple[str, Any]]) -> None:
+    print(f"| {title} | " + " | ".join(f"n = {n}" for n in SEEDS) + " |")
     print("|---" * (len(SEEDS) + 1) + "|")
-    for law in LAWS:
-        found = [measure(law, n, samples) for n in SEEDS]
-        cells = [f"{one.scores:.3f} / {one.differences:.3f}" for one in found]
-        print(f"| {law.name} | " + " | ".join(cells) + " |", flush=True)
+    for name, cell in rows:
+        print(f"| {name} | " + " | ".join(cell(n) for n in SEEDS) + " |", flush=True)
+    print()
 
 
 if __name__ == "__main__":

@@ -270,8 +270,8 @@ def test_the_readme_table(tmp_path):
     write_run(tmp_path / "n", "rewrite", component="sign", status="NOT_APPLICABLE", error="no rewrite")
     lines = readme.render(make([tmp_path], Question(baseline="best"))).splitlines()
     assert lines[0] == "| component (parameters) | ste | rewrite |"
-    assert lines[2] == "| `floor` (1,234) | 77.0 [71.7, 81.5] (lr 0.1) | 51.0 [48.5, 53.5] (lr 0.1) |"
-    assert lines[3] == "| `sign` | 77.0 [71.7, 81.5] (lr 0.1) | n/a |"
+    assert lines[2] == "| `floor` (1,234) | 77.0 [71.7, 81.6] (lr 0.1) | 51.0 [48.5, 53.5] (lr 0.1) |"
+    assert lines[3] == "| `sign` | 77.0 [71.7, 81.6] (lr 0.1) | n/a |"
     assert "- `floor`, compared with ste: rewrite -26.0 [-28.5, -23.5]" in lines
     assert "- One pair of strategies is compared, so nothing is adjusted." in lines
     assert "- runs that do not record their number of parameters have none in the table" in lines

@@ -373,11 +373,22 @@ def test_failed_runs_are_in_no_mean_and_count_in_the_share_and_the_ranks():
     assert (score.interval.n, score.failed.failed, score.failed.ended) == (6, 2, 8)
     assert score.interval.mean == pytest.approx(np.mean([0.5 + seed / 90 for seed in range(2, 8)]))
     assert (score.training_loss.mean, score.training_loss.n) == (0.5, 6)
+    assert found.training_tag == "loss/train"
     (difference,) = found.differences
     assert (difference.name, difference.interval.n, difference.failed) == ("smooth", 6, 2)
     assert difference.interval.mean == pytest.approx(np.mean([-0.1 + s / 90 - s / 100 for s in range(2, 8)]))
     assert (difference.p_ranks, difference.verdict) == (2 / 2**8, "worse")
     assert found.verdict.kind == "winner"
+
+
+def test_the_training_loss_is_the_hard_one_if_all_runs_have_it():
+    losses = {"loss/train": 0.5, "loss/train_end": 0.7}
+    own = {seed: record("ste", seed, last=losses) for seed in range(3)}
+    found = result(ste={1: own})
+    assert (found.training_tag, found.scores[0].training_loss.mean) == ("loss/train_end", pytest.approx(0.7))
+    own[1] = record("ste", 1, last={"loss/train": 0.5})
+    found = result(ste={1: own})
+    assert (found.training_tag, found.scores[0].training_loss.mean) == ("loss/train", 0.5)
 
 
 def test_where_runs_failed_the_ranks_decide_and_not_the_mean_of_those_that_finished():

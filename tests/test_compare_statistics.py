@@ -228,7 +228,7 @@ def test_seeds_needed_by_the_table_of_student():
 
 
 def test_more_seeds_do_not_narrow_the_part_of_the_test_samples():
-    found = Estimate(0.0, 4, (Part(1.0, 3), Part(0.25, 999, of_seeds=False)))
+    found = Estimate(0.0, 4, (Part(1.0, 3),), Part(0.25, 999))
     floor = stats.t.ppf(0.975, 999) * 0.5
     assert found.seeds_needed(floor * 0.99) is None
     assert found.seeds_needed(floor * 1.1) > 4
@@ -241,31 +241,39 @@ def right(generator, n, samples, training):
 
 
 def test_the_variance_over_samples_is_that_of_the_two_way_analysis():
-    """By the mean squares of a table with row and column effects, which its definition gives."""
+    """By the mean squares of a table with effects of rows and columns, as their definitions give them."""
     y = right(np.random.default_rng(2), 4, 50, 0.5).astype(float)
     n, count = y.shape
     rows, columns, mean = y.mean(1), y.mean(0), y.mean()
     between = ((y - rows[:, None] - columns + mean) ** 2).sum() / ((n - 1) * (count - 1))
     found = mean_estimate(rows, y > 0)
-    seeds, samples = found.parts
-    assert seeds == Part(max(rows.var(ddof=1), between / count) / n, n - 1)
-    assert samples.variance == pytest.approx((columns.var(ddof=1) - between / n) / count)
-    assert (samples.freedom, samples.of_seeds) == (count - 1, False)
-    assert sum(part.variance for part in found.parts) == pytest.approx(found.variance)
+    assert found.seeds == (Part(pytest.approx(rows.var(ddof=1) / n), n - 1),)
+    assert found.samples == Part(pytest.approx((columns.var(ddof=1) - between / n) / count), count - 1)
+    points = [stats.t.ppf(0.975, part.freedom) ** 2 * part.variance for part in (*found.seeds, found.samples)]
+    assert found.interval().half_width == pytest.approx(math.sqrt(sum(points)))
+
+
+def test_p_and_interval_agree_with_a_part_of_the_samples():
+    found = Estimate(0.3, 5, (Part(0.01, 4),), Part(0.02, 99))
+    p = found.p()
+    assert found.interval(level=1 - p).low == pytest.approx(0, abs=1e-9)
+    assert found.interval(level=1 - 2 * found.p_equivalent(0.7)).high == pytest.approx(0.7)
+    assert found.p_equivalent(0.1) == pytest.approx(1 - found.p_equivalent(0.5))
+    assert Estimate(0.0, 5, (Part(0.01, 4),)).p() == 1
+    assert Estimate(1.0, 5, (), Part(1e-9, 99)).p() == 0
 
 
 def test_a_pair_on_one_test_part_is_the_table_of_its_differences():
-    """Adding what both get right or wrong changes nothing; unpaired, the samples' difficulty cancels too."""
+    """Unpaired, the difficulty that the samples have for both cancels too."""
     generator = np.random.default_rng(3)
     a, b = right(generator, 5, 200, 0.3), right(generator, 5, 200, 0.3)
     found = difference_estimate(a.mean(1), b.mean(1), True, (a, b))
-    same = np.ones((5, 100), dtype=bool)
-    more = difference_estimate(*(np.hstack([x, same]).mean(1) for x in (a, b)), True, (a, b))
-    assert more.parts[1].variance == found.parts[1].variance
+    table = mean_estimate((a.mean(1) - b.mean(1)), a.astype(int) - b.astype(int))
+    assert (found.mean, found.samples) == (pytest.approx(table.mean), table.samples)
     shared = right(generator, 5, 200, 0.0)
     alike = difference_estimate(shared.mean(1), shared[::-1].mean(1), False, (shared, shared[::-1]))
-    assert alike.parts[-1].variance == 0
-    assert mean_estimate(shared.mean(1), shared).parts[-1].variance > 0
+    assert alike.samples.variance == 0
+    assert mean_estimate(shared.mean(1), shared).samples.variance > 0
 
 
 def test_equal_scores_with_other_outcomes_have_an_interval():

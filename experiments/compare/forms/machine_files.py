@@ -65,6 +65,7 @@ def _block(section: Section, question: Question) -> dict[str, Any]:
         "seeds": dataclasses.asdict(result.seeds),
         "scores": [dataclasses.asdict(score) for score in result.scores],
         "differences": [dataclasses.asdict(difference) for difference in result.differences],
+        "training_tag": result.training_tag,
         "controls": [dataclasses.asdict(difference) for difference in result.controls],
         "tuning": {choice.variant.name: _choice(choice) for choice in result.choices},
         "budgets": dataclasses.asdict(section.budgets),

@@ -67,7 +67,7 @@ def of(section: Section, question: Question) -> list[TextTable]:
 def scores(section: Section, question: Question) -> TextTable:
     """Tabulates every variant's score and training loss with n, the share of failed runs and the chosen values."""
     scored = f"{question.metric.tag} {unit(question)} [95 %]"
-    header = ["strategy", "n", scored, "loss/train", "failed % [95 %]", "chosen", "not done"]
+    header = ["strategy", "n", scored, section.result.training_tag, "failed % [95 %]", "chosen", "not done"]
     rows = []
     for choice, score in zip(section.result.choices, section.result.scores, strict=True):
         name = f"{score.name} (= {score.same_as})" if score.same_as else score.name
@@ -78,8 +78,8 @@ def scores(section: Section, question: Question) -> TextTable:
     absent = section.result.block.absent.items()
     rows += [[name, "n/a", NONE, NONE, NONE, NONE, why.partition(" (")[0]] for name, why in absent]  # without the file
     note = (
-        "n: finished runs; the score is their mean. loss/train: mean at the last step. failed: share of diverged and "
-        "crashed runs, Clopper-Pearson. Each interval of this table holds for one strategy alone."
+        f"n: finished runs; the score is their mean. {section.result.training_tag}: at the last step. failed: share "
+        "of diverged and crashed runs, Clopper-Pearson. Each interval of this table holds for one strategy alone."
     )
     return TextTable("scores", header, rows, note)
 

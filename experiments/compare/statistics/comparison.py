@@ -18,6 +18,8 @@ from experiments.compare.statistics.sample_outcomes import SampleOutcomes
 from experiments.compare.statistics.tuning import Seeds, TrialChoice, choose, split_seeds
 from experiments.compare.statistics.verdict import judge
 
+TRAINING_LOSSES = ("loss/train_end", "loss/train")  # hard on training data; as the strategy computes, while training
+
 
 def compare(blocks: Sequence[RunBlock], question: Question) -> list[Result]:
     """Chooses, scores and compares the variants of every block."""
@@ -39,9 +41,11 @@ def _compare(block: RunBlock, seeds: Seeds, choices: list[TrialChoice], family: 
     controls = [difference(name, first) for name in same[1:]]
     sign = question.metric.sign
     verdict = judge({c.variant.name: [sign * s for s in _scores(c, question)] for c in compared}, difference)
-    scores = [_score(choice, question, samples, first if choice.variant.name in same[1:] else "") for choice in choices]
+    tag = _training_tag(choices)
+    same_as = dict.fromkeys(same[1:], first)
+    scores = [_score(choice, question, samples, tag, same_as.get(choice.variant.name, "")) for choice in choices]
     said = [*notes(block, seeds, choices, scores, differences, family, question.baseline), *samples.problems]
-    return Result(block, seeds, choices, scores, differences, controls, family, verdict, said)
+    return Result(block, seeds, choices, scores, tag, differences, controls, family, verdict, said)
 
 
 def _comparable(choices: Sequence[TrialChoice], question: Question) -> list[TrialChoice]:
@@ -72,7 +76,13 @@ def baseline_of(compared: Sequence[TrialChoice], question: Question) -> str:
     return next((one.variant.name for one in (*named, *compared)), "")
 
 
-def _score(choice: TrialChoice, question: Question, samples: SampleOutcomes, same_as: str) -> VariantScore:
+def _training_tag(choices: Sequence[TrialChoice]) -> str:
+    """The first of the TRAINING_LOSSES that all finished reported runs have, else the last."""
+    done = [run for choice in choices for run in choice.runs if run.outcome == "done"]
+    return next((tag for tag in TRAINING_LOSSES if all(tag in run.last for run in done)), TRAINING_LOSSES[-1])
+
+
+def _score(choice: TrialChoice, question: Question, samples: SampleOutcomes, tag: str, same_as: str) -> VariantScore:
     scored = [run for run in choice.runs if (value := question.metric.of(run)) is not None and math.isfinite(value)]
     own = [run for run in choice.runs if run.outcome == "done" and not run.shares_time]
     times = [run.seconds for run in own if run.seconds is not None]
@@ -80,7 +90,7 @@ def _score(choice: TrialChoice, question: Question, samples: SampleOutcomes, sam
         choice.variant.name,
         choice.variant.strategy,
         _interval(scored, question, samples),
-        _training_loss(scored),
+        _training_loss(scored, tag),
         failed_share(choice.runs),
         outcomes(choice.runs),
         sum(times) / len(times) if times else None,
@@ -93,6 +103,6 @@ def _interval(runs: Sequence[RunRecord], question: Question, samples: SampleOutc
     return mean_estimate(values, samples.outcomes(runs)).interval(question.metric.scale) if values else None
 
 
-def _training_loss(runs: Sequence[RunRecord]) -> ConfidenceInterval | None:
-    losses = [loss for run in runs if math.isfinite(loss := run.last.get("loss/train", math.nan))]
+def _training_loss(runs: Sequence[RunRecord], tag: str) -> ConfidenceInterval | None:
+    losses = [loss for run in runs if math.isfinite(loss := run.last.get(tag, math.nan))]
     return mean_interval(losses) if losses else None

@@ -1,13 +1,12 @@
 """Estimates of a mean score and of a difference of two, over seeds and, if outcomes are known, test samples.
 
-A run's score is the mean of its outcomes on N test samples, which all runs share. The outcomes y of n seeds vary by
-seed, by sample and by both. The mean's variance is estimated from the mean squares of these three (two-way random
-effects, as in Roe and Metz 1997), each component cut at 0:
+A run's score is the mean of its outcomes on N test samples, which all runs share. So its outcomes vary by seed, by
+sample and by both (two-way random effects, as in Roe and Metz 1997). The variance of the mean of n seeds has two parts:
 
-    max(s2, e2) / n  +  max(0, c2 - e2 / n)  with  s2 the variance of the seeds' means,
-    c2 the variance of the samples' means over N, e2 the interaction's mean square over N
+    over seeds s2 / n, with s2 the variance of the seeds' means;
+    over samples max(0, c2 - e2 / n) / N, with c2 the variance of the samples' means, e2 the interaction's mean square.
 
-Without outcomes only s2 / n is known: the interval covers training variation only.
+Without outcomes the second part is unknown: the interval covers training variation only.
 """
 
 from __future__ import annotations
@@ -22,16 +21,12 @@ ROUNDING = 1e-12  # values that differ by this share of their size are equal
 
 
 class _Table(NamedTuple):
-    """n seeds: the variance of their means, the interaction's mean square over N, and the samples' means."""
+    """n seeds: the part of the variance over them, the samples' means, and the interaction's mean square over n."""
 
     n: int
-    seeds: float
-    both: float
+    seeds: Part
     samples: Any
-
-    @property
-    def part(self) -> Part:
-        return Part(max(self.seeds, self.both) / self.n, self.n - 1)
+    both: float
 
 
 def mean_estimate(x: Any, outcomes: Any = None) -> Estimate:
@@ -66,25 +61,24 @@ def mean_interval(x: Any, scale: Scale = "number", level: float = LEVEL) -> Conf
 
 
 def _estimate(mean: float, tables: list[_Table]) -> Estimate:
-    parts = [table.part for table in tables] if min(table.n for table in tables) > 1 else []
-    if parts and tables[0].samples is not None:
-        samples = tables[0].samples - sum(table.samples for table in tables[1:])
-        count = len(samples)
-        common = samples.var(ddof=1) / count - sum(table.both / table.n for table in tables)
-        parts.append(Part(max(0.0, float(common)), count - 1, of_seeds=False))
-    return Estimate(mean, min(table.n for table in tables), tuple(parts))
+    n, seeds = min(table.n for table in tables), tuple(table.seeds for table in tables)
+    if tables[0].samples is None:
+        return Estimate(mean, n, seeds)
+    means = tables[0].samples - sum(table.samples for table in tables[1:])
+    common = means.var(ddof=1) - sum(table.both for table in tables)
+    return Estimate(mean, n, seeds, Part(max(0.0, float(common)) / len(means), len(means) - 1))
 
 
 def _table(x: Any, outcomes: Any) -> _Table:
     n = len(x)
-    constant = np.ptp(x) <= ROUNDING * np.abs(x).max()
-    seeds = 0.0 if n == 1 or constant else float(x.var(ddof=1))
-    if outcomes is None or n == 1 or outcomes.shape[1] < 2:
-        return _Table(n, seeds, 0.0, None)
+    agree = np.ptp(x) <= ROUNDING * np.abs(x).max()
+    seeds = Part(0.0 if agree else float(x.var(ddof=1)) / n, max(1, n - 1))
+    if outcomes is None or min(outcomes.shape) < 2:
+        return _Table(n, seeds, None, 0.0)
     by_sample, by_seed, count = outcomes.mean(0), outcomes.mean(1), outcomes.shape[1]
     mean = by_seed.mean()
     squares = np.count_nonzero(outcomes) - count * (by_seed**2).sum() - n * (by_sample**2).sum() + n * count * mean**2
-    return _Table(n, seeds, max(0.0, float(squares) / ((n - 1) * (count - 1) * count)), by_sample)
+    return _Table(n, seeds, by_sample, max(0.0, float(squares)) / ((n - 1) * (count - 1) * n))
 
 
 def _check(x: Any) -> Any:

@@ -99,13 +99,15 @@ class Verdict:
 class Result:
     """The result of a comparison for a block.
 
-    `differences` are those to the baseline; `controls` those between variants that are the same function.
+    `training_tag` is that of the training losses. `differences` are those to the baseline; `controls` those between
+    variants that are the same function.
     """
 
     block: RunBlock
     seeds: Seeds
     choices: list[TrialChoice]
     scores: list[VariantScore]
+    training_tag: str
     differences: list[Difference]
     controls: list[Difference]
     family: Family
