@@ -64,7 +64,7 @@ def _explained(section: Section, drawn: Sequence[Panel]) -> str:
 def _forest(forest: Forest, seen: Mapping[str, Look]) -> dict[str, Any]:
     rows, across = forest_rows(forest, seen) if forest.rows else ([], None)
     alt = "; ".join(f"{row.name} {row.mean:.4g}, interval {row.low:.4g} to {row.high:.4g}" for row in forest.rows)
-    return {"title": forest.title, "alt": f"{forest.title}: {alt}", "rows": rows, "axis": across, "zero": forest.zero}
+    return {"title": forest.title, "alt": f"{forest.title}: {alt}", "rows": rows, "axis": across, "of": forest}
 
 
 def _score(run: RunRecord, report: ComparisonReport) -> str:
