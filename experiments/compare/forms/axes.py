@@ -74,6 +74,7 @@ def draw_forest(axes: Any, forest: Forest, seen: Mapping[str, Look]) -> None:
         axes.plot(row.dots, [place] * len(row.dots), "o", markersize=3.5, **own)
         axes.plot(row.mean, place, marker="|", markersize=12, markeredgewidth=2, **own)
     if forest.zero:
+        axes.axvspan(-forest.margin, forest.margin, color="0.9", zorder=0)
         axes.axvline(0, color="0.4", linewidth=0.8)
     axes.set_yticks(range(len(forest.rows)), [printable(row.name) for row in forest.rows])
     axes.set_ylim(len(forest.rows) - 0.5, -0.5)

@@ -112,7 +112,7 @@ def dashes(look: Look) -> str:
 def forest_rows(forest: Forest, seen: Mapping[str, Look]) -> tuple[list[dict[str, Any]], Axis]:
     """Returns the rows of a forest plot with places in percent of its width, and its axis."""
     numbers = [v for row in forest.rows for v in (row.mean, row.low, row.high, *row.dots) if np.isfinite(v)]
-    across = axis([*numbers, *([0.0] if forest.zero else [])], 0, 100)
+    across = axis([*numbers, *([-forest.margin, forest.margin] if forest.zero else [])], 0, 100)
     rows = []
     for row in forest.rows:
         known = np.isfinite(row.low)

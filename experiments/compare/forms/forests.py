@@ -25,12 +25,13 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class Forest:
-    """Rows in the unit of the axis; `zero` if the line at 0 has a meaning."""
+    """Rows in the unit of the axis. Of differences: `zero`, and the `margin` of those that do not matter, if stated."""
 
     title: str
     unit: str
     rows: Sequence[ForestRow]
     zero: bool = False
+    margin: float = 0.0
 
 
 def score_forest(section: Section, question: Question) -> Forest:
@@ -58,7 +59,13 @@ def difference_forest(section: Section, question: Question) -> Forest | None:
         if math.isfinite(difference.interval.mean):
             rows.append(_row(difference.name, difference.interval, dots, _scale(question)))
     unit = "points" if question.metric.kind == "accuracy" else "nats"
-    return Forest(f"difference to {found[0].baseline}, with 95 % interval, {unit}", unit, rows, zero=True)
+    return Forest(
+        f"difference to {found[0].baseline}, with 95 % interval, {unit}",
+        unit,
+        rows,
+        True,
+        (question.margin or 0.0) * _scale(question),
+    )
 
 
 def _scale(question: Question) -> float:

@@ -65,12 +65,11 @@ def render(report: ComparisonReport, folder: Path, command: str = "") -> str:
 
 def meaning(report: ComparisonReport) -> str:
     """Explains the numbers in two sentences."""
-    metric, method = report.question.metric, report.question.method
+    metric = report.question.metric
     at = "at the checkpoint with the best validation accuracy" if metric.at == "best" else "at the last step"
-    interval = "Student's t" if method == "t" else "the BCa bootstrap"
     return (
-        f"Scores are {metric.tag} {at}: the mean over seeds and its 95 % interval by {interval}. "
-        "A diverged or crashed run counts as a guess among the classes."
+        f"Scores are {metric.tag} {at}: the mean of the finished runs and its 95 % interval by Student's t. "
+        "Diverged and crashed runs have no score; their share stands beside it."
     )
 
 

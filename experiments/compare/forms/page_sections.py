@@ -14,6 +14,7 @@ from experiments.compare.forms.charts import charts, forest_rows
 from experiments.compare.forms.forests import Forest, difference_forest, score_forest
 from experiments.compare.forms.panels import Panel, panels
 from experiments.compare.forms.plain_text import relative
+from experiments.compare.forms.verdicts import remarks, sentence
 from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.report import ComparisonReport, Section
 from experiments.compare.statistics.bands import FEW
@@ -28,30 +29,17 @@ def page_section(section: Section, report: ComparisonReport, folder: Path) -> di
     drawn = panels(section)
     return {
         "name": section.name,
-        "answer": _answer(section, report),
+        "answer": sentence(section.result, question),
         "scores": _forest(score_forest(section, question), seen),
         "differences": differences and _forest(differences, seen),
         "tables": tables.of(section, question),
-        "notes": section.result.notes,
+        "notes": remarks(section.result, question),
         "words": {name: evidence.words for name, evidence in section.evidence.items()},
         "places": {name: place for place, (_, name) in enumerate(section.variants)},
         "charts": charts(drawn),
         "explained": _explained(section, drawn),
         "runs": [(name, run.seed, _score(run, report), *link(run, folder)) for name, run in runs],
     }
-
-
-def _answer(section: Section, report: ComparisonReport) -> str:
-    """Answers the question for a block."""
-    question = report.question
-    scored = [(score.interval, score.name) for score in section.result.scores if score.interval]
-    if not scored:
-        return "No run has a score."
-    best, name = max(scored, key=lambda pair: question.metric.sign * pair[0].mean)
-    said = f"{name} has the best mean: {tables.with_interval(best, question)} {tables.unit(question)}, {best.n} seeds."
-    found = section.result.differences
-    parts = [f"{one.name} {tables.with_interval(one.interval, question, tables.with_sign)}" for one in found]
-    return f"{said} Difference to {found[0].baseline}: {', '.join(parts)}." if found else said
 
 
 def _explained(section: Section, drawn: Sequence[Panel]) -> str:
@@ -76,7 +64,7 @@ def _explained(section: Section, drawn: Sequence[Panel]) -> str:
 def _forest(forest: Forest, seen: Mapping[str, Look]) -> dict[str, Any]:
     rows, across = forest_rows(forest, seen) if forest.rows else ([], None)
     alt = "; ".join(f"{row.name} {row.mean:.4g}, interval {row.low:.4g} to {row.high:.4g}" for row in forest.rows)
-    return {"title": forest.title, "alt": f"{forest.title}: {alt}", "rows": rows, "axis": across, "zero": forest.zero}
+    return {"title": forest.title, "alt": f"{forest.title}: {alt}", "rows": rows, "axis": across, "of": forest}
 
 
 def _score(run: RunRecord, report: ComparisonReport) -> str:

@@ -150,8 +150,7 @@ def _by_value(key: str, choice: TrialChoice) -> Curve:
         if isinstance(value, (int, float)) and (value not in best or interval.mean > best[value].mean):
             best[value] = interval
     x = np.array(sorted(best))
-    ends = [np.array([100 * getattr(best[value], end) for value in x]) for end in ("mean", "low", "high")]
-    middle, low, high = (np.clip(end, 0, 100) for end in ends)
+    middle, low, high = (np.array([100 * getattr(best[value], end) for value in x]) for end in ("mean", "low", "high"))
     chosen = choice.trial.values.get(key)
     marks = [(float(chosen), 100 * best[chosen].mean)] if chosen in best else []
     return Curve(choice.variant.name, x, middle, low, high, np.ones(len(x), dtype=bool), marks)
