@@ -14,32 +14,33 @@ from compare_coverage import SEEDS, false_claims, false_equivalence, measure
 
 HELD = [law for law in LAWS if law.held]
 # Where the intervals are wider than they need be: (law, most seeds). `docs/compare.md` has the figures.
-CONSERVATIVE = {"tied": 5, "diverging, 1 to 25 %": 3, "shared test set, little training variation": 5}
+CONSERVATIVE = {"tied": 5, "diverging, 1 to 25 %": 3, "shared test set, little training variation": 8}
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("n", SEEDS)
 @pytest.mark.parametrize("law", HELD, ids=lambda law: law.name)
 def test_intervals_hold_the_truth(law, n):
-    """4,000 samples: standard error 0.0034. The bounds are 0.93 and 0.97, beyond three standard errors."""
+    """4,000 samples; the same draws every night, so the bounds need no allowance."""
     found = measure(law, n, 4000)
-    most = 1.0 if n <= CONSERVATIVE.get(law.name, 0) else 0.97 + 0.01
-    assert 0.92 < found.scores <= most
-    assert 0.92 < found.differences <= most
+    most = 1.0 if n <= CONSERVATIVE.get(law.name, 0) else 0.97
+    assert 0.93 <= found.scores <= most
+    assert 0.93 <= found.differences <= most
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("n", [5, 8])
 @pytest.mark.parametrize("failing", [0.0, 0.2])
 def test_equal_strategies_are_rarely_told_apart(n, failing):
-    """At most 5 % of 400 reports, beyond three standard errors of 0.011."""
-    assert false_claims(n, failing, 400) < 0.05 + 0.033
+    """In at most 5 % of 400 reports; the same draws every night."""
+    assert false_claims(n, failing, 400) <= 0.05
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("n", [5, 8])
+@pytest.mark.parametrize("n", SEEDS)
 def test_strategies_that_differ_by_the_margin_are_rarely_called_equivalent(n):
-    assert false_equivalence(n, 400) < 0.05 + 0.033
+    """5 % of the time; three standard errors of 4,000 samples are 0.0103."""
+    assert abs(false_equivalence(n, 4000) - 0.05) < 0.0104
 
 
 def test_coverage_is_counted_over_what_is_printed():

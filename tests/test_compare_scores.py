@@ -406,6 +406,12 @@ def test_where_runs_failed_the_ranks_decide_and_not_the_mean_of_those_that_finis
     assert (found.scores[1].interval, found.verdict.kind, found.verdict.top) == (None, "winner", ("ste",))
 
 
+@pytest.mark.parametrize("margin", [0.0, -1.0, math.nan])
+def test_a_margin_below_every_difference_is_refused(margin):
+    with pytest.raises(ValueError, match=r"^the margin must be above 0, got "):
+        Question(margin=margin)
+
+
 def test_equivalence_needs_a_margin_that_was_stated():
     near = {seed: 0.6 + seed / 100 + 0.001 * (seed % 3) for seed in range(8)}
     given = block(ste={1: {seed: 0.6 + seed / 100 for seed in range(8)}}, smooth={1: near})

@@ -23,6 +23,7 @@ class Question:
     """What to compare, with which baseline; `half_width` and `margin` are in the metric's own unit.
 
     `margin` is the largest difference that does not matter, stated beforehand. Without it nothing is called equivalent.
+    Raises ValueError unless the margin is above 0.
     """
 
     metric: Metric = dataclasses.field(default_factory=Metric)
@@ -31,6 +32,10 @@ class Question:
     half_width: float = 0.01
     choosing_seeds: tuple[int, ...] | None = None
     family: Scope = "report"
+
+    def __post_init__(self) -> None:
+        if self.margin is not None and not self.margin > 0:
+            raise ValueError(f"the margin must be above 0, got {self.margin:g}")
 
 
 @dataclass(frozen=True)
