@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -66,6 +67,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 FUNCTIONS = [*CALLS, *MARKED, *USES]
 
 
+@cache
 def all_calls() -> list[tuple[Any, tuple[str, ...], dict[str, str]]]:
     """Every function on every first operand, alone, with every second operand, and with every keyword."""
     calls = [(f, (a,), {}) for f, a in product(FUNCTIONS, SECOND)]
@@ -87,8 +89,8 @@ def check(f: Any, names: tuple[str, ...], keywords: dict[str, str], strategy: An
 @pytest.mark.filterwarnings("ignore")
 @each("strategy", HARD_VALUED)
 def test_calls_on_all_kinds_of_operands(strategy: Any) -> None:
-    some = random.Random(str(strategy)).sample(all_calls(), 1000)
-    assert sum([check(*call, strategy) for call in some]) > 100
+    some = random.Random(str(strategy)).sample(all_calls(), 500)
+    assert sum([check(*call, strategy) for call in some]) > 50
 
 
 @pytest.mark.nightly

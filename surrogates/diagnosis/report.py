@@ -10,6 +10,7 @@ from pathlib import Path
 from surrogates.diagnosis.place import Place
 from surrogates.diagnosis.remedies import Remedy
 from surrogates.naming.html import pre
+from surrogates.ops.clamp import Clamp
 from surrogates.own_model.calls import COMPARISONS, ELEMENTWISE, INDICES, SELECTION
 
 WIDTH = 80
@@ -100,10 +101,11 @@ class Diagnosis:
         return pre(str(self))
 
     def _within_through(self) -> bool:
-        """Whether `surrogates.through` replaces a call that a finding names."""
+        """Whether `surrogates.through` replaces a call that a finding names by a remedy's op; clips get two others."""
         tables = (ELEMENTWISE, SELECTION, COMPARISONS, INDICES)
         names = {name for table in tables for known in table.values() for name in known}
-        return any(finding.remedies and finding.operation in names for finding in self.findings)
+        found = (finding.remedies for finding in self.findings if finding.operation in names)
+        return any(remedy.op is not Clamp for remedies in found for remedy in remedies)
 
     def _headline(self) -> str:
         at = "" if self.loss is None else f" (loss {self.loss:.4g})"
