@@ -68,7 +68,7 @@ def train(
     place = {} if folder is None else {"hydra.run.dir": os.fspath(folder)}
     typed = run_overrides({**given.keys, **given.override_keys, **place})
     with given.offer():
-        task = _conduct("train", [*_options(config_dir), *overrides, *typed], quiet)
+        task = call_command("train", [*_options(config_dir), *overrides, *typed], quiet)
     if task.outcome is None:
         raise ConfigError("dry_run=true trains nothing, so there is no run to return")
     if task.outcome.status == NOT_APPLICABLE:
@@ -97,7 +97,7 @@ def sweep(
     place = {} if folder is None else {"hydra.sweep.dir": os.fspath(folder)}
     typed = sweep_overrides({**given.keys, **given.override_keys, **place})
     with given.offer():
-        task = _conduct("sweep", ["-m", *_options(config_dir), *overrides, *typed], quiet)
+        task = call_command("sweep", ["-m", *_options(config_dir), *overrides, *typed], quiet)
     if task.reports is None:
         raise ConfigError("experiments.sweep needs hydra/sweeper=listed, the default")
     return SweepRuns(*task.reports, given.model)
@@ -129,10 +129,15 @@ def _options(config_dir: str | Path | None) -> list[str]:
     return [] if config_dir is None else ["--config-dir", os.fspath(config_dir)]
 
 
-def _conduct(name: str, arguments: Sequence[str], quiet: bool) -> _PythonTask:
-    """Executes the command's arguments in this process; its errors are raised."""
+def call_command(
+    name: str, arguments: Sequence[str], quiet: bool, recorded: Sequence[str] | None = None
+) -> _PythonTask:
+    """Executes the command's arguments in this process; its errors are raised.
+
+    Runs record `name` and the arguments as their command, or the arguments `recorded` instead.
+    """
     around = sys.exc_info()[1]  # of a caller that handles an interrupt, which is no interrupt of this call
-    task = _PythonTask(CONF, [f"experiments.{name}", *arguments], uuid.uuid4().hex)
+    task = _PythonTask(CONF, [f"experiments.{name}", *(arguments if recorded is None else recorded)], uuid.uuid4().hex)
     try:
         with _hydra_as_before(), contextlib.redirect_stdout(io.StringIO()) if quiet else contextlib.nullcontext():
             execute(task, [*arguments, KEEP_LOGGING])

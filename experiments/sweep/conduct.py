@@ -52,7 +52,7 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
         print(f"note: {note}")
     if config.dry_run:
         print(preview(root, jobs, _engine(config, root, due), at_a_time))
-        sweeper.task_function.reports = root, []
+        sweeper.task_function.reports = root, outcomes(jobs, {})
         return []
     record(root, jobs, typed_overrides(config.hydra.overrides.task))
     _open(root, jobs, due)
