@@ -139,10 +139,7 @@ class Protocol:
         if missing and self.dry_run:
             stage.plan(self.caller, quiet=False)
             raise PlannedOnly
-        if missing:
-            stage.run(self.caller)
-            planned = stage.plan(self.caller)
-        return stage.trial_runs(planned)
+        return stage.trial_runs(stage.run(self.caller) if missing else planned)
 
 
 def _without_refused(planned: list[JobReport]) -> list[JobReport]:

@@ -72,20 +72,20 @@ class Stage:
         """Its jobs and how far each is; nothing runs."""
         return caller.sweep([*self._arguments(), "dry_run=true"], quiet)
 
-    def run(self, caller: Caller) -> None:
-        """Runs what is missing."""
-        caller.sweep(self._arguments(), quiet=False)
+    def run(self, caller: Caller) -> list[JobReport]:
+        """Runs what is missing; how its jobs ended."""
+        return caller.sweep(self._arguments(), quiet=False)
 
     def _arguments(self) -> list[str]:
         points = ", ".join(point.text(self.settings) for point in self.points)
         return [f"hydra.sweep.dir={as_typed(str(self.folder))}", f"hydra.sweeper.points=[{points}]"]
 
-    def trial_runs(self, planned: Sequence[JobReport]) -> list[TrialRun]:
-        """The runs of the planned jobs, without those that are not applicable.
+    def trial_runs(self, reports: Sequence[JobReport]) -> list[TrialRun]:
+        """The runs of the stage's jobs, without those that are not applicable.
 
         Raises Unfinished if a run has no score. A run that diverged has one: that of a guess.
         """
-        jobs = zip((job for point in self.points for job in point.jobs()), planned, strict=True)
+        jobs = zip((job for point in self.points for job in point.jobs()), reports, strict=True)
         applicable = [(*job, report) for job, report in jobs if report.job.state != NOT_APPLICABLE]
         self._refuse_unfinished([report.status for *_, report in applicable])
         by_hash = {run.config_hash: run for run in collect([self.folder]).runs}

@@ -22,7 +22,7 @@ NAMED = ("versions.torch", "versions.python", "cpu.model", "threads", "device", 
 
 
 def write_report(protocol: Protocol) -> Path:
-    """Compares the runs of a study; prints the answer, writes `report/`, `table.md` and `study.md`, whose path it gives.
+    """Compares the runs of a study, prints the answer and writes `report/`, `table.md` and `study.md`; the last's path.
 
     Raises OutputFailed if a file cannot be written.
     """
