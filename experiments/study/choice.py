@@ -31,7 +31,7 @@ def choose(runs: Sequence[TrialRun]) -> list[Choice]:
     """The trial of each pair with the highest mean over the seeds; the first of equal ones."""
     scores: dict[Pair, dict[tuple[tuple[str, Any], ...], list[float]]] = {}
     for one in runs:
-        score = Metric(VALIDATION).of(one.run) or 0.0  # None: diverged, on data with an unknown number of classes
+        score = max(0.0, Metric(VALIDATION).of(one.run) or 0.0)  # a failed run may have none
         scores.setdefault(one.pair, {}).setdefault(tuple(one.trial.items()), []).append(score)
     return [_best(pair, {trial: fmean(own) for trial, own in trials.items()}) for pair, trials in scores.items()]
 

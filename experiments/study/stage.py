@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.command.in_python import call_command
+from experiments.command.in_python import ONE_RUN, SWEEPER, call_command
 from experiments.compare.reading.collection import collect
 from experiments.compare.reading.run_record import DIVERGED, RunRecord
 from experiments.study.study_file import Pair
@@ -35,12 +35,12 @@ class Caller:
 
     def sweep(self, arguments: Sequence[str], quiet: bool) -> list[JobReport]:
         """Runs a sweep in this process, or plans it with `dry_run=true`; its jobs, in their order."""
-        task = call_command("study", ["-m", *self._own(), *self.options, *arguments], quiet, self.typed)
+        task = call_command("study", ["-m", *self._own(), *self.options, *arguments], SWEEPER, quiet, self.typed)
         return [] if task.reports is None else task.reports[1]
 
     def train(self, arguments: Sequence[str]) -> None:
         """Trains one run."""
-        call_command("study", [*self._own(), *arguments], True, self.typed)
+        call_command("study", [*self._own(), *arguments], ONE_RUN, True, self.typed)
 
     def _own(self) -> list[str]:
         return [] if self.config_dir is None else ["--config-dir", str(self.config_dir)]
