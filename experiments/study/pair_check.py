@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +28,7 @@ class CheckedPair:
         """Whether the component has the strategy's reading."""
         return self.job.state != NOT_APPLICABLE
 
-    def point(self, grid: Grid, seeds: Sequence[int]) -> Point:
+    def point(self, grid: Grid, seeds: tuple[int, ...]) -> Point:
         """All trials of the pair in a grid."""
         return Point(self.pair, {key: grid[key] for key in self.keys}, seeds)
 
