@@ -26,6 +26,7 @@ KINDS = {
     "noise": ("strategy=rewrite", "optimizer.clip_norm=0.5", "optimizer.warmup_steps=10"),
     "annealing": ("strategy=smooth", "optimizer=adam", "optimizer.schedule=cosine"),
     "learned": ("strategy=ste", "component.range=learned_step", "optimizer=adamw", "batch_size=100"),
+    "fresh": ("data=mnist1d", "data.fresh=true", "data.test_samples=50", "batch_size=700", "component=floor"),
     "scaled": ("strategy=ste", "component=hard_gate", "precision=float16", "optimizer.nesterov=true"),
 }
 
@@ -83,6 +84,7 @@ def stopping(monkeypatch, step, *signals):
         pytest.param("learned", signal.SIGTERM, 1, marks=pytest.mark.slow),
         pytest.param("scaled", signal.SIGINT, 23, marks=pytest.mark.slow),
         pytest.param("noise", signal.SIGINT, 24, marks=pytest.mark.slow),
+        pytest.param("fresh", signal.SIGINT, 8, marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_stops_after_the_step_and_the_same_command_goes_on(tmp_path, monkeypatch, whole, kind, number, step):

@@ -21,7 +21,7 @@ from experiments.config.values import without_effect
 from experiments.oracles.presets import ask
 from experiments.stacked.run import run_group
 from experiments.sweep.capacity import FOLLOWING
-from experiments.sweep.command_folder import follow_command, refuse_if_stopped, stop
+from experiments.sweep.command_folder import follow_command, refuse_if_stopped, stop, worker_of
 from experiments.sweep.empty_folders import remove_empty
 from experiments.sweep.ending import Elsewhere, JobFailed, objective, refuse_dry_run, value_of
 from experiments.sweep.manifest import record
@@ -114,12 +114,12 @@ class Task:
         """Raises JobFailed, which any process can send to another, or ConfigError for what no job can do."""
         refuse_dry_run(config)
         root = Path(HydraConfig.get().sweep.dir).absolute()
-        refuse_if_stopped(root, self.name)
         if not self._is_worker():
+            refuse_if_stopped(root, self.name)
             return self._work(config, root)
         follow_command(root, self.name)
         try:
-            with hold_process():
+            with hold_process(), worker_of(root, self.name):
                 return self._work(config, root)
         except KeyboardInterrupt as stopped:  # launchers would take it for an accident
             raise JobFailed(str(stopped) or "stopped by SIGINT") from None

@@ -79,10 +79,15 @@ def _fit_ray(ray: Any, threads: int, at_a_time: int) -> None:
         os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray's default; Ray prints a line unless it is set
 
 
-def start_cluster(config: DictConfig) -> None:
-    """If Ray is the launcher, starts it or connects to its cluster. Ray replaces the handler of SIGTERM."""
-    if launcher_name(config) == "ray":
+def start_helpers(config: DictConfig) -> None:
+    """Starts what changes this process's signals when it starts: Ray itself, and joblib's tracker of semaphores."""
+    name = launcher_name(config)
+    if name == "ray":
         import ray
 
         options: Any = OmegaConf.to_container(config.hydra.launcher.ray.init, resolve=True)
         ray.init(**options)
+    if name == "joblib":
+        from joblib.externals.loky.backend.resource_tracker import ensure_running
+
+        ensure_running()

@@ -14,7 +14,7 @@ from experiments.config.choices import refuse_removed
 from experiments.config.folder_names import typed_keys, typed_overrides
 from experiments.config.own_options import refuse_hidden_options
 from experiments.config.values import ConfigError, without_effect
-from experiments.sweep.capacity import FOLLOWING, fit_workers, launcher_name, start_cluster
+from experiments.sweep.capacity import FOLLOWING, fit_workers, launcher_name, start_helpers
 from experiments.sweep.command_folder import at_work
 from experiments.sweep.compose import Composer
 from experiments.sweep.empty_folders import remove_empty_below
@@ -96,8 +96,8 @@ def _other_processes(sweeper: Any, root: Path, due: Sequence[Job]) -> Iterator[N
     if not due or launcher_name(sweeper.config) not in FOLLOWING:
         yield
         return
-    start_cluster(sweeper.config)
-    with save_before_stopping(root, sweeper.task_function.name, [job.folder for job in due]):
+    start_helpers(sweeper.config)
+    with save_before_stopping(root, sweeper.task_function.name):
         yield
 
 
