@@ -1,6 +1,5 @@
 """Studies: files that are refused, grids that are extended, and the whole life of one in a folder."""
 
-import shutil
 from itertools import combinations
 from statistics import fmean
 
@@ -35,6 +34,8 @@ TINY = {
     "reporting_seeds": "range(2)",
     "budget": {"runs": 60, "extensions": 1},
 }
+
+ALONE = {"pairs": {"a": {"component": "floor", "strategy": "ste"}}, "grids": {"optimizer.lr": [0.1, 1.0]}}
 
 
 def written(folder, **changes):
@@ -166,28 +167,24 @@ def run(path, folder, *options):
     return main([str(path), *options, "--folder", str(folder)])
 
 
-def best_on_validation(folder):
-    """By component and strategy: the optimizer and rate with the highest mean validation accuracy."""
+def rates(folder):
+    """By strategy and learning rate: the mean validation accuracy."""
     scores = {}
-    for result in folder.glob("choosing-*/*/*/*/result.json"):
-        config = yaml.safe_load((result.parent / "config.yaml").read_text())
-        pair = result.relative_to(folder).parts[1:3]
-        trial = config["optimizer"]["_target_"], config["optimizer"]["lr"]
-        scores.setdefault(pair, {}).setdefault(trial, []).append(read(result)["best"]["accuracy/val"])
-    return {pair: max(own.items(), key=lambda one: fmean(one[1]))[0] for pair, own in scores.items()}, scores
+    for result in folder.glob("choosing-*/floor/*/*/result.json"):
+        rate = yaml.safe_load((result.parent / "config.yaml").read_text())["optimizer"]["lr"]
+        own = scores.setdefault(result.parts[-3], {})
+        own.setdefault(rate, []).append(read(result)["best"]["accuracy/val"])
+    return {strategy: {rate: fmean(found) for rate, found in own.items()} for strategy, own in scores.items()}
 
 
 @pytest.mark.slow
 def test_the_life_of_a_study(tmp_path, monkeypatch, capsys):
-    """Planned, interrupted between two stages, resumed, repeated, and refused once its file was changed."""
+    """Interrupted between two stages, resumed with another launcher, planned again, refused once its file changed."""
     pytest.importorskip("scipy")
     read_files_once()
-    path, folder = written(tmp_path), tmp_path / "tiny"
-    assert run(path, folder, "dry_run=true") == 0
-    assert not folder.exists()
-    said = capsys.readouterr().out
-    assert "expected time: choosing" in said
-    assert "24 of 24 jobs to run" in said
+    pairs = {"all": {"component": "floor", "strategy": "subgradient,ste"}, "none": TINY["pairs"]["none"]}
+    changes = {"pairs": pairs, "grids": {"optimizer.lr": [0.1, 1.0]}, "choosing_seeds": [100]}
+    path, folder = written(tmp_path, **changes), tmp_path / "tiny"
     with monkeypatch.context() as patch:
         begun = Stage.run
 
@@ -201,30 +198,30 @@ def test_the_life_of_a_study(tmp_path, monkeypatch, capsys):
     first = tree(folder / "choosing-1")
     assert not (folder / "study.md").exists()
 
-    assert run(path, folder) == 0  # another launcher goes on
+    assert run(path, folder) == 0
     assert tree(folder / "choosing-1") == first
-    best, scores = best_on_validation(folder)
-    counts = {pair: len(trials) for pair, trials in scores.items()}
-    assert len(counts) == 3
-    assert set(counts.values()) == {8}  # 2 optimizers, 2 rates and one more at both ends: equal for all
-    assert {rate for trials in scores.values() for _, rate in trials} == {0.01, 0.1, 1.0, 10.0}
-    for pair, (optimizer, rate) in best.items():
-        reported = list(folder.glob(f"reporting/{'/'.join(pair)}/*/config.yaml"))
-        configs = [yaml.safe_load(file.read_text()) for file in reported]
-        assert {one["seed"] for one in configs} == {0, 1}
-        assert {(one["optimizer"]["_target_"], one["optimizer"]["lr"]) for one in configs} == {(optimizer, rate)}
+    scores = rates(folder)
+    assert {strategy: sorted(own) for strategy, own in scores.items()} == {
+        strategy: [0.01, 0.1, 1.0, 10.0] for strategy in ("ste", "subgradient")
+    }
+    for strategy, own in scores.items():
+        configs = [
+            yaml.safe_load(file.read_text()) for file in folder.glob(f"reporting/floor/{strategy}/*/config.yaml")
+        ]
+        assert sorted(one["seed"] for one in configs) == [0, 1]
+        assert {own[one["optimizer"]["lr"]] for one in configs} == {max(own.values())}
     report = (folder / "study.md").read_text()
     for part in ("## Question\n\nDoes a floor train?", "## Expectation\n\nThrough the identity", "## Result\n\n| comp"):
         assert part in report
+    assert "optimizer.lr: 0.1, 1.0; added by extension: 0.01, 10.0" in report
     assert "not applicable: none" in report
     assert (folder / "report" / "report.html").exists()
+    assert "expected time: choosing" in capsys.readouterr().out
 
-    runs = tree(folder / "reporting")
-    shutil.rmtree(folder / "report")
-    assert run(path, folder) == 0
-    assert tree(folder / "reporting") == runs
-    assert (folder / "report" / "report.html").exists()
-    assert run(written(tmp_path, expectation="It does not."), folder) == 2
+    assert run(path, folder, "dry_run=true") == 0
+    assert "reporting: 6 jobs" in (said := capsys.readouterr().out)
+    assert said.count(", 0 to run") == 3
+    assert run(written(tmp_path, **changes, expectation="It does not."), folder) == 2
     assert "expectation was 'Through the identity it does.', now 'It does not.'" in capsys.readouterr().err
 
 
@@ -236,8 +233,11 @@ def test_the_life_of_a_study(tmp_path, monkeypatch, capsys):
         ({"pairs": {"a": {"component": "floor", "strategy": "ste"}, "b": {"component": "floor"}}}, "are the same run"),
         ({"settings": {"data": "fake", "max_stepz": 1}}, "there is no key max_stepz"),
         ({"grids": {"optimizer.lr": [-1.0]}}, "optimizer.lr"),
-        ({"budget": {"runs": 5, "extensions": 0}}, "the study needs 30 runs without extensions; budget.runs is 5"),
-        ({"settings": {"data": "fake", "data.size": 40}}, "batch_size=64 is larger than the training part"),
+        (
+            {**ALONE, "budget": {"runs": 5, "extensions": 0}},
+            "the study needs 6 runs without extensions; budget.runs is 5",
+        ),
+        ({**ALONE, "settings": {"data": "fake", "data.size": 40}}, "batch_size=64 is larger than the training part"),
     ],
 )
 def test_what_cannot_run_is_refused_before_work_starts(tmp_path, capsys, changes, message):

@@ -116,9 +116,10 @@ def _check(content: Any) -> Study:
 
 def _seeds(key: str, value: Any) -> tuple[int, ...]:
     """The seeds of a list, or of text such as `range(8)`."""
-    text = ",".join(map(str, value)) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return tuple(value)
     try:
-        return tuple(int(override.partition("=")[2]) for (override,) in job_overrides([], {}, [{"seed": text}]))
+        return tuple(int(override.partition("=")[2]) for (override,) in job_overrides([], {}, [{"seed": value}]))
     except ValueError:
         raise ConfigError(f"{key} must be whole numbers, such as [100, 101] or range(8), got {value!r}") from None
 

@@ -20,32 +20,30 @@ STEPS = 50  # of the run that is timed
 LENGTH = ("max_steps", "eval_every")
 
 
-def expected_seconds(jobs: Sequence[Job], caller: Caller) -> float:
-    """The time of the jobs with the stacks and processes that the caller asks for; at least one job."""
-    options = dict(option.split("=", 1) for option in caller.options)
-    launcher = options.get("hydra/launcher", "basic")
-    threads = max(int(job.plain["threads"]) for job in jobs)
-    workers = 1 if launcher == "basic" else int(options.get("workers", max(1, cores() // threads)))
-    stacked = launcher == "stacked" or (launcher != "basic" and options.get("engine") == "stacked")
-    units = arrange(jobs, workers, []) if stacked else [unit for job in jobs for unit in arrange([job], 1, [])]
-    speed = _measure(jobs[0], caller)
-    return (sum(unit.work for unit in units) * speed.operation + len(jobs) * speed.run) / workers
-
-
 @dataclass(frozen=True)
-class _Speed:
+class Speed:
     """Seconds of a run without its steps, and of one multiplication and addition of a step."""
 
     run: float
     operation: float
 
+    def seconds(self, jobs: Sequence[Job], options: Sequence[str]) -> float:
+        """The time of the jobs with the stacks and processes that the command's options ask for; at least one job."""
+        chosen = dict(option.split("=", 1) for option in options)
+        launcher = chosen.get("hydra/launcher", "basic")
+        threads = max(int(job.plain["threads"]) for job in jobs)
+        workers = 1 if launcher == "basic" else int(chosen.get("workers", max(1, cores() // threads)))
+        stacked = launcher == "stacked" or (launcher != "basic" and chosen.get("engine") == "stacked")
+        units = arrange(jobs, workers, []) if stacked else [unit for job in jobs for unit in arrange([job], 1, [])]
+        return (sum(unit.work for unit in units) * self.operation + len(jobs) * self.run) / workers
 
-def _measure(job: Job, caller: Caller) -> _Speed:
-    """Times two short runs of a job, after one that reads the data."""
+
+def measure_speed(job: Job, caller: Caller) -> Speed:
+    """Times two short runs of a job, after one that reads the data; raises ConfigError if one of them crashes."""
     _, short, long = (_time(job, steps, caller) for steps in (1, 1, 1 + STEPS))
     (unit,) = arrange([job], 1, [])
     operations = unit.work / int(job.plain["max_steps"])
-    return _Speed(short, max(long - short, 0.0) / STEPS / operations)
+    return Speed(short, max(long - short, 0.0) / STEPS / operations)
 
 
 def _time(job: Job, steps: int, caller: Caller) -> float:
