@@ -57,7 +57,7 @@ class Protocol:
         self.pairs = check_pairs(study, self.folder, self.caller)
         self.grids = [dict(study.grids)]
         first = self._stage("choosing-1", [pair.point(study.grids, study.choosing_seeds) for pair in self._applicable])
-        planned = _without_refused(first.plan(self.caller))
+        planned = _without_refused(self._plan(first))
         self._check_budget(len(planned))
         self._say_time(planned)
         if not self.dry_run:
@@ -70,7 +70,7 @@ class Protocol:
         for choice in self.choices:
             print(f"chosen for {choice}")
         reporting = self._reporting({choice.pair: choice.trial for choice in self.choices})
-        self._finish(reporting, _without_refused(reporting.plan(self.caller)))
+        self._finish(reporting, _without_refused(self._plan(reporting)))
 
     @property
     def _applicable(self) -> list[CheckedPair]:
@@ -78,6 +78,9 @@ class Protocol:
 
     def _stage(self, name: str, points: Sequence[Point], more: Sequence[str] = ()) -> Stage:
         return Stage(self.folder / name, points, (*self.study.settings, *more))
+
+    def _plan(self, stage: Stage) -> list[JobReport]:
+        return stage.plan(self.caller, quiet=not self.dry_run)
 
     def _reporting(self, chosen: Any) -> Stage:
         """All pairs at their chosen values; those that are not applicable are recorded too."""
@@ -95,7 +98,7 @@ class Protocol:
         seeds = self.study.choosing_seeds
         points = [point for pair in self._applicable for point in new_points(pair.point(new, seeds), old)]
         stage = self._stage(f"choosing-{len(self.grids) + 1}", points)
-        planned = stage.plan(self.caller) if len(self.grids) <= self.study.extensions else []
+        planned = self._plan(stage) if len(self.grids) <= self.study.extensions else []
         self.limit = self._limit(planned)
         if self.limit:
             print(f"the best {', '.join(keys)} of a pair lies at an edge, and is not extended: {self.limit}")
@@ -140,7 +143,6 @@ class Protocol:
         print(f"{stage.name}: {len(planned)} jobs in {short_path(stage.folder)}, {len(missing)} to run", flush=True)
         self.stages.append(stage)
         if missing and self.dry_run:
-            stage.plan(self.caller, quiet=False)
             raise PlannedOnly
         return stage.trial_runs(stage.run(self.caller) if missing else planned)
 
