@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 # Launchers whose processes stop with the command. A Slurm job does not depend on the command.
 FOLLOWING = ("joblib", "submitit_local", "ray")
+OF_OTHERS = (*FOLLOWING, "submitit_slurm")
 FILES_OF_A_RUN = 3  # that stay open while it trains: lock, metrics, events
 OTHER_FILES = 64  # of a process: libraries, checkpoints while they are written
 
