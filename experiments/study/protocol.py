@@ -15,7 +15,7 @@ from experiments.study.choice import Choice, choose
 from experiments.study.pair_check import CheckedPair, check_pairs
 from experiments.study.stage import Caller, Stage, TrialRun, due
 from experiments.study.study_file import Study
-from experiments.study.time_needed import measure_speed
+from experiments.study.time_needed import expected_seconds, measure_speeds
 from experiments.study.trials import Point, extend, keys_at_edge, new_points
 from experiments.sweep.outcomes import JobReport
 from experiments.sweep.plan import REFUSED
@@ -129,11 +129,11 @@ class Protocol:
         if len(due(choosing)) < len(choosing):
             return
         trial = {one.pair: {key: self.study.grids[key][0] for key in one.keys} for one in self._applicable}
-        reporting = due(self._reporting(trial).plan(self.caller))
-        speed = measure_speed(due(choosing)[0], self.caller)
-        later = measure_speed(reporting[0], self.caller) if self.study.reporting_settings else speed
+        stages = due(choosing), due(self._reporting(trial).plan(self.caller))
+        speeds = measure_speeds(stages[0], self.caller)
+        later = measure_speeds(stages[1], self.caller) if self.study.reporting_settings else speeds
         options = self.caller.options
-        parts = [speed.seconds(due(choosing), options), later.seconds(reporting, options)]
+        parts = [expected_seconds(jobs, own, options) for jobs, own in zip(stages, (speeds, later), strict=True)]
         named = f"choosing {duration(parts[0])}, reporting {duration(parts[1])}, together {duration(sum(parts))}"
         print(f"expected time: {named}; extensions of grids take more", flush=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,20 +27,32 @@ class Speed:
     run: float
     operation: float
 
-    def seconds(self, jobs: Sequence[Job], options: Sequence[str]) -> float:
-        """The time of the jobs with the stacks and processes that the command's options ask for; at least one job."""
-        chosen = dict(option.split("=", 1) for option in options)
-        launcher = chosen.get("hydra/launcher", "basic")
-        threads = max(int(job.plain["threads"]) for job in jobs)
-        workers = 1 if launcher == "basic" else int(chosen.get("workers", max(1, cores() // threads)))
-        stacked = launcher == "stacked" or (launcher != "basic" and chosen.get("engine") == "stacked")
-        units = arrange(jobs, workers, []) if stacked else [unit for job in jobs for unit in arrange([job], 1, [])]
-        return (sum(unit.work for unit in units) * self.operation + len(jobs) * self.run) / workers
+
+def measure_speeds(jobs: Sequence[Job], caller: Caller) -> dict[str, Speed]:
+    """The speed of the first job of each component; raises ConfigError if a short run of one crashes."""
+    _time(jobs[0], 1, caller)  # reads the data
+    first = {_component(job): job for job in reversed(jobs)}
+    return {component: _measure(job, caller) for component, job in first.items()}
 
 
-def measure_speed(job: Job, caller: Caller) -> Speed:
-    """Times two short runs of a job, after one that reads the data; raises ConfigError if one of them crashes."""
-    _, short, long = (_time(job, steps, caller) for steps in (1, 1, 1 + STEPS))
+def expected_seconds(jobs: Sequence[Job], speeds: Mapping[str, Speed], options: Sequence[str]) -> float:
+    """The time of the jobs with the stacks and processes that the command's options ask for."""
+    chosen = dict(option.split("=", 1) for option in options)
+    launcher = chosen.get("hydra/launcher", "basic")
+    threads = max(int(job.plain["threads"]) for job in jobs)
+    workers = 1 if launcher == "basic" else int(chosen.get("workers", max(1, cores() // threads)))
+    stacked = launcher == "stacked" or (launcher != "basic" and chosen.get("engine") == "stacked")
+    units = arrange(jobs, workers, []) if stacked else [unit for job in jobs for unit in arrange([job], 1, [])]
+    steps = sum(unit.work * speeds[_component(unit.jobs[0])].operation for unit in units)
+    return (steps + sum(speeds[_component(job)].run for job in jobs)) / workers
+
+
+def _component(job: Job) -> str:
+    return str(job.plain["component"]["_target_"])
+
+
+def _measure(job: Job, caller: Caller) -> Speed:
+    short, long = (_time(job, steps, caller) for steps in (1, 1 + STEPS))
     (unit,) = arrange([job], 1, [])
     operations = unit.work / int(job.plain["max_steps"])
     return Speed(short, max(long - short, 0.0) / STEPS / operations)
