@@ -25,7 +25,12 @@ REQUIRED: dict[str, Any] = {
     "reporting_seeds": list[int] | str,
     "budget": dict[str, int],
 }
-OPTIONAL: dict[str, Any] = {"settings": dict[str, Any], "reporting_settings": dict[str, Any], "baseline": str}
+OPTIONAL: dict[str, Any] = {
+    "settings": dict[str, Any],
+    "reporting_settings": dict[str, Any],
+    "baseline": str,
+    "margin": float,
+}
 BUDGET = ("runs", "extensions")
 
 
@@ -43,6 +48,7 @@ class Study:
 
     - `settings`: overrides of all runs; `reporting_settings`: further ones of the reporting stage
     - `grids`: the values tried of each key
+    - `margin`: the largest difference that does not matter, in points; None if nothing is to be called equivalent
     - `runs`: the most runs of the study; `extensions`: how often grids may be extended
     - `content`: the file as it was read
     """
@@ -56,6 +62,7 @@ class Study:
     choosing_seeds: tuple[int, ...]
     reporting_seeds: tuple[int, ...]
     baseline: str
+    margin: float | None
     runs: int
     extensions: int
     content: Mapping[str, Any]
@@ -101,6 +108,7 @@ def _check(content: Any) -> Study:
         _seeds("choosing_seeds", content["choosing_seeds"]),
         _seeds("reporting_seeds", content["reporting_seeds"]),
         content.get("baseline", "subgradient"),
+        content.get("margin"),
         content["budget"]["runs"],
         content["budget"]["extensions"],
         content,

@@ -12,6 +12,7 @@ from experiments.compare.forms.plain_text import render
 from experiments.compare.processes import Workers
 from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.report import ComparisonReport, environment, make
+from experiments.compare.statistics.metric import Metric
 from experiments.compare.statistics.results import Question
 from experiments.study.protocol import Protocol
 from experiments.study.registration import COPY, digest
@@ -27,7 +28,8 @@ def write_report(protocol: Protocol) -> Path:
     Raises OutputFailed if a file cannot be written.
     """
     study, folder = protocol.study, protocol.folder
-    question = Question(baseline=study.baseline, choosing_seeds=study.choosing_seeds)
+    margin = Metric().in_own_unit(study.margin)
+    question = Question(baseline=study.baseline, margin=margin, choosing_seeds=study.choosing_seeds)
     with Workers(visible=True) as workers:
         report = make([stage.folder for stage in protocol.stages], question, list(study.grids), workers)
         print(render(report))
