@@ -70,6 +70,7 @@ def test_a_study_is_read_as_it_is_written(tmp_path):
         ({"grids": {"strategy": ["ste"]}}, "pair dead, settings and grids: strategy is given twice"),
         ({"choosing_seeds": [0, 100]}, "choosing_seeds and reporting_seeds: 0 is given twice"),
         ({"choosing_seeds": [7, 7]}, "choosing_seeds and reporting_seeds: 7 is given twice"),
+        ({"margin": 0.0}, "margin must be above 0"),
         ({"reporting_seeds": "some"}, "reporting_seeds must be whole numbers"),
         ({"pairs": {"a": ["component=floor"]}}, "pairs must be"),
         ({"settings": {"seed": 3}}, "seed is given twice"),

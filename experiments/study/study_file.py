@@ -113,6 +113,8 @@ def _check(content: Any) -> Study:
         content["budget"]["extensions"],
         content,
     )
+    if study.margin is not None and not study.margin > 0:
+        raise ConfigError(f"margin must be above 0, got {study.margin}")
     _refuse_repeats("choosing_seeds and reporting_seeds", (*study.choosing_seeds, *study.reporting_seeds))
     for key, values in study.grids.items():
         _refuse_repeats(f"grids.{key}", values)
