@@ -16,7 +16,7 @@ from experiments.oracles.contenders import Contender, contenders
 from experiments.oracles.sampling import sample
 from experiments.oracles.scores import GradientScore, score
 from experiments.oracles.setting import Setting, gradient
-from experiments.plotting import COLOURS, style
+from experiments.plotting import style
 
 Make = Callable[[list[Tensor]], torch.optim.Optimizer]
 DRAWS, STEPS, SHOWN = 64, 200, (20, 200)  # samples of a step's gradient; steps; after which of them it is looked at
@@ -101,8 +101,7 @@ def _figure(curves: dict[tuple[str, str], Tensor]) -> Any:
         for axes, by in zip(figure.subplots(1, 2), OPTIMIZERS, strict=True):
             for (optimizer, name), curve in curves.items():
                 if optimizer == by:
-                    look = {"color": "black"} if name == EXACT else {"color": _colour(name)}
-                    axes.plot(curve, label=name, linewidth=1.2, **look)
+                    axes.plot(curve, label=name, linewidth=1.2, **_line(name))
             axes.set(title=f"expected loss, {by}", xlabel="step")
             exact = curves[by, EXACT]
             axes.set_ylim(float(exact.min()) - 0.005, float(exact[0]) + 0.01)
@@ -111,5 +110,10 @@ def _figure(curves: dict[tuple[str, str], Tensor]) -> Any:
     return figure
 
 
-def _colour(name: str) -> str:
-    return COLOURS[list(figures.SHOWN.values()).index(name) % len(COLOURS)]
+def _line(name: str) -> dict[str, Any]:
+    """Returns colour and dash of a curve; the exact gradient's is grey."""
+    if name == EXACT:
+        return {"color": "0.6"}
+    (contender,) = (contender for contender, label in figures.SHOWN.items() if label == name)
+    look = figures.look_of(contender)
+    return {"color": look.colour, "linestyle": look.dash}
