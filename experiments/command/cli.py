@@ -35,7 +35,7 @@ def main(conf: Path = CONF) -> NoReturn:
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises errors instead of printing a trace
     task = Task(conf, list(sys.argv), uuid.uuid4().hex)
     try:
-        with _sigterm_as_interrupt():
+        with sigterm_as_interrupt():
             execute(task, sys.argv[1:])
     except (*USER_ERRORS, HydraException, OmegaConfBaseException) as error:
         _exit(2, f"error: {readable(error, conf)}")
@@ -69,8 +69,8 @@ def execute(task: Task, arguments: Sequence[str]) -> None:
 
 
 @contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """Treats SIGTERM as Ctrl-C, so that a sweep still prints its report."""
+def sigterm_as_interrupt() -> Iterator[None]:
+    """Treats SIGTERM as Ctrl-C in a block, so that a sweep still prints its report."""
 
     def stop(signum: int, _: Any) -> None:
         raise Interrupted(signum)
