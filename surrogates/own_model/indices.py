@@ -22,8 +22,9 @@ def item(use: Use) -> Tensor:
 
 
 def embedding(use: Use) -> Tensor:
-    """The rows of a table chosen by an index."""
-    return _rows(use, use.argument(0, "input"), use.argument(1, "weight"))
+    """The rows of a table chosen by an index; F.embedding takes the index first, torch.embedding the table."""
+    first, second = use.argument(0, "input"), use.argument(1, "weight")
+    return _rows(use, second, first) if use.mark(first) is None else _rows(use, first, second)
 
 
 def one_hot(use: Use) -> Tensor:

@@ -42,7 +42,12 @@ def add(use: Use) -> Tensor:
 
 
 def reshape(use: Use) -> Tensor:
-    """The same view of the numbers; class by class for one-hot rows."""
+    """The same view of the numbers; class by class for one-hot rows.
+
+    Raises NotReplaced for a view of the bits as another dtype.
+    """
+    if any(isinstance(x, torch.dtype) for x in (*use.args, *use.kwargs.values())):
+        raise NotReplaced("its bits are read as another dtype")
     mark = use.mark(use.argument(0, "input"))
     if mark is None or not mark.index:
         return same(use)
