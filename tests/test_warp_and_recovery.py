@@ -7,14 +7,8 @@ import pytest
 import torch
 
 from experiments.oracles.setting import normal
-from experiments.oracles.sparse_recovery import (
-    METHODS,
-    blurred_problems,
-    gaussian,
-    greedy,
-    recovery_rate,
-    straight_through,
-)
+from experiments.oracles.sparse_recovery import blurred_problems, gaussian, recovery_rate
+from experiments.oracles.support_search import METHODS, greedy, straight_through
 from experiments.oracles.warp import Cell, Regression, agreement
 from experiments.oracles.warp import straight_through as plain
 

@@ -61,7 +61,7 @@ def _overview(found: Sequence[Preset]) -> str:
     for preset in found:
         if (FOLDER / preset.name / "answer.json").is_file():
             checks = answer.read(FOLDER / preset.name).checks
-            rows.append(f"| {_title(preset)} | {sum(c.holds for c in checks)} of {len(checks)} |")
+            rows.append(f"| {_title(preset)} | {sum(c.holds is True for c in checks)} of {len(checks)} |")
     return "\n".join(rows)
 
 
@@ -78,6 +78,7 @@ def _section(preset: Preset, folder: Path, page: Path) -> str:
     drawn = (folder / "figure.svg").read_bytes()
     with output_file(page.parent / page.stem / f"{preset.name}.svg") as file:
         file.write(drawn)
+    text += [f"Earlier: {preset.earlier}"] if preset.earlier else []
     return "\n\n".join([*text, answer.markdown(answer.read(folder)), f"![{title}]({page.stem}/{preset.name}.svg)"])
 
 

@@ -1,7 +1,8 @@
 """Presets of conf/experiment/ that ask the oracles a question: `python train.py experiment=NAME`.
 
 Such a preset has the key `question`, the name of a module of `experiments.oracles.questions`. Its comment lines hold
-the question and, after "Expected: ", what was expected before the measurement.
+the question; after "Expected: " what was expected before the measurement; and after "Earlier: ", which may be absent,
+what an earlier answer said and no longer holds.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ FOLDER = Path("runs/questions")
 
 @dataclass(frozen=True)
 class Preset:
-    """A preset's name and header."""
+    """A preset's name and header; `earlier`: what the page said before, and what has changed."""
 
     name: str
     question: str
     expected: str
+    earlier: str = ""
 
 
 def presets() -> list[Preset]:
@@ -46,7 +48,8 @@ def _preset(name: str, text: str) -> Preset:
     question, mark, expected = header.partition(" Expected: ")
     if not mark:
         raise ValueError(f"the header of {name}.yaml has no 'Expected: '")
-    return Preset(name, question, expected)
+    expected, _, earlier = expected.partition(" Earlier: ")
+    return Preset(name, question, expected, earlier)
 
 
 def ask(name: str, folder: Path, dry: bool = False) -> None:
