@@ -1,4 +1,7 @@
-"""Experiments: data, models, the training loop, tracking and evaluation."""
+"""Experiments: data, models, the training loop, tracking and evaluation.
+
+Users import these names from `hardgrad`. The function `hardgrad.sweep` is not among them: here `sweep` is a package.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from experiments.command.in_python import options as options
-    from experiments.command.in_python import sweep as sweep
     from experiments.command.in_python import train as train
     from experiments.command.run_results import Run as Run
     from experiments.command.run_results import RunFailed as RunFailed
@@ -25,7 +27,6 @@ else:
         "RunFailed": "experiments.command.run_results",
         "SweepRuns": "experiments.command.run_results",
         "options": "experiments.command.in_python",
-        "sweep": "experiments.command.in_python",
         "train": "experiments.command.in_python",
     }
 

@@ -1,4 +1,4 @@
-"""The folder of the options."""
+"""`CONF`, the folder of the configuration's options."""
 
 from pathlib import Path
 

@@ -21,7 +21,7 @@ from experiments.tracking.outputs import OutputRefused, check_folder
 from experiments.tracking.run_errors import reason
 
 HOST = "127.0.0.1"  # reachable from this machine only
-VIEW = "#custom_scalars&regexInput=%5Emean"  # the charts of mean and band, without the runs of single seeds
+VIEW = "#custom_scalars&regexInput=%5Emean"  # charts of mean and band, without the curves of single seeds
 
 
 @lasting_output()
@@ -70,7 +70,7 @@ def _log_folder(chosen: Path | None) -> Iterator[Path]:
 
 
 def flags(folder: Path, port: int) -> list[str]:
-    """Returns TensorBoard's arguments: loopback only, read once, every point of a curve."""
+    """TensorBoard's arguments: serve this machine only, read the files once, show every point of a curve."""
     told = ["--logdir", str(folder), "--host", HOST, "--port", str(port), "--reload_interval", "0"]
     return [*told, "--samples_per_plugin", "scalars=10000,images=100"]
 

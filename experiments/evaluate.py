@@ -26,7 +26,7 @@ from surrogates import EmptyCell
 
 @lasting_output()
 def main(arguments: list[str] | None = None) -> int:
-    """Prints loss and accuracy; 0 if all is well, 2 for a wrong run, data set or part."""
+    """Prints loss and accuracy; returns 0, or 2 if the run, data set or part is wrong."""
     parser = argparse.ArgumentParser(prog="python -m experiments.evaluate", description="Scores a run's hard model.")
     parser.add_argument("run", type=Path, help="the run's folder")
     parser.add_argument("--import", dest="modules", nargs="+", default=[], metavar="MODULE", help="your own modules")
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _rows(given: argparse.Namespace) -> list[tuple[str, str]]:
     choices = choices_of(RunPaths(given.run))
-    torch.set_num_threads(choices.settings.threads)  # sums depend on it
+    torch.set_num_threads(choices.settings.threads)  # rounding depends on it
     model = load(given.run, given.which)
     option = choices.data if given.data is None else _option(given.data, given.root)
     if (option.input_shape, option.classes) != (choices.data.input_shape, choices.data.classes):
@@ -65,7 +65,10 @@ def _rows(given: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def _option(name: str, root: str | None) -> Option:
-    """The data option of that name; the one dataclass that its module defines."""
+    """The data option of that name: the one dataclass of its module.
+
+    Raises ConfigError if there is none.
+    """
     try:
         module = import_module(f"experiments.data.{name}")
     except ImportError:

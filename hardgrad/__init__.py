@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from experiments import SweepRuns as SweepRuns
     from experiments import load as load
     from experiments import options as options
-    from experiments import sweep as sweep
     from experiments import train as train
+    from experiments.command.in_python import sweep as sweep
     from experiments.compare.forms.answer import Comparison as Comparison
     from experiments.compare.forms.answer import compare as compare
     from surrogates import *  # noqa: F403
@@ -32,7 +32,7 @@ else:
         "compare": _COMPARISON,
         "load": "experiments",
         "options": "experiments",
-        "sweep": "experiments.command.in_python",  # `experiments.sweep` is also a package
+        "sweep": "experiments.command.in_python",
         "train": "experiments",
     }
 

@@ -1,6 +1,7 @@
-"""Our sweeper: Hydra's basic one with listed points, and all jobs known before the first one runs."""
+"""The sweeper `listed`: Hydra's `basic` with points, and with a list of all jobs before the first one runs."""
 
-# No `from __future__ import annotations`: Hydra runs this before it is in sys.modules, where dataclasses would look.
+# No `from __future__ import annotations`: dataclasses would look the annotations up in sys.modules, to which Hydra adds
+# this module only after running it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from omegaconf import DictConfig
 
 @dataclass
 class ListedSweeperConf:
-    """`params`: values to multiply; `points`: keys set together; `leave_out`: combinations to skip."""
+    """`params`: keys swept as a product; `points`: keys set together; `leave_out`: combinations to skip."""
 
     _target_: str = "hydra_plugins.listed_sweeper.ListedSweeper"
     params: dict[str, Any] | None = None
@@ -26,7 +27,7 @@ ConfigStore.instance().store(group="hydra/sweeper", name="listed", node=ListedSw
 
 
 class ListedSweeper(Sweeper):
-    """Hands the sweep to `experiments.sweep`; imports no torch before."""
+    """Passes the sweep to `experiments.sweep`, imported only then because it imports torch."""
 
     def __init__(
         self,
@@ -37,7 +38,7 @@ class ListedSweeper(Sweeper):
         self.params, self.points, self.leave_out = params or {}, points, leave_out
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Keeps what the jobs need."""
+        """Stores what the jobs need."""
         self.hydra_context, self.task_function, self.config = hydra_context, task_function, config
 
     def sweep(self, arguments: list[str]) -> Any:
@@ -47,7 +48,7 @@ class ListedSweeper(Sweeper):
         return conduct(self, arguments)
 
     def new_launcher(self, jobs: Sequence[Any]) -> Any:
-        """The configured launcher; ours gets the composed jobs too."""
+        """Makes the configured launcher. The launcher `stacked` also gets the composed jobs."""
         assert self.hydra_context is not None
         assert self.config is not None
         launcher: Any = Plugins.instance().instantiate_launcher(

@@ -1,6 +1,7 @@
-"""Our launcher: jobs that differ only in numbers train as one stacked model, all others one by one."""
+"""The launcher `stacked`: jobs that differ only in numbers train as one model, all others one by one."""
 
-# No `from __future__ import annotations`: Hydra runs this before it is in sys.modules, where dataclasses would look.
+# No `from __future__ import annotations`: dataclasses would look the annotations up in sys.modules, to which Hydra adds
+# this module only after running it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from omegaconf import DictConfig
 
 @dataclass
 class StackedLauncherConf:
-    """Without options: `engine` and `workers` are settings of the runs."""
+    """No keys: `engine` and `workers` are settings of the runs."""
 
     _target_: str = "hydra_plugins.stacked_launcher.StackedLauncher"
 
@@ -23,19 +24,19 @@ ConfigStore.instance().store(group="hydra/launcher", name="stacked", node=Stacke
 
 
 class StackedLauncher(Launcher):
-    """Hands the jobs to `experiments.sweep.launch`; imports no torch before.
+    """Passes the jobs to `experiments.sweep.launch`, imported only then because it imports torch.
 
-    `jobs` are set by our sweeper; for another one they are composed from its overrides.
+    The sweeper `listed` sets `jobs`. With another sweeper they are composed from its overrides.
     """
 
     jobs: Sequence[Any] = ()
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Keeps what the jobs need."""
+        """Stores what the jobs need."""
         self.hydra_context, self.task_function, self.config = hydra_context, task_function, config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Runs the jobs; gives how each ended, in their order."""
+        """Runs the jobs; returns how each ended, in their order."""
         from experiments.sweep.launch import launch
 
         return launch(self, job_overrides, initial_job_idx)

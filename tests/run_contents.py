@@ -31,7 +31,7 @@ def same(left: Any, right: Any) -> bool:
 
 def assert_same_run(folder: Path, other: Path) -> None:
     """Both are done, with the same log, result, final state and best weights."""
-    for name in ("metrics.jsonl", "result.json"):
+    for name in ("metrics.jsonl", "result.json", "test_outcomes.json"):
         assert (folder / name).read_bytes() == (other / name).read_bytes(), folder / name
     assert same(last(folder), last(other)), folder
     assert same(*(checkpoint.load(RunPaths(path).best_checkpoint) for path in (folder, other))), folder

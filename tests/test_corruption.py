@@ -43,6 +43,7 @@ FILES = (
     "diagnostics.jsonl",
     "train.log",
     "result.json",
+    "test_outcomes.json",
     ".hydra/config.yaml",
     ".hydra/overrides.yaml",
     "events",

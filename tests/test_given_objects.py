@@ -91,7 +91,7 @@ def test_an_interrupted_run_needs_the_same_objects(monkeypatch, capsys):
 def test_loading_needs_the_model():
     run = hg.train(model=network(), data=parts(), strategy="ste", **SHORT)
     for load in (lambda: hg.load(run), lambda: hg.Run(run).model):
-        with pytest.raises(hg.ConfigError, match=r"experiments.load\(run, model=...\)"):
+        with pytest.raises(hg.ConfigError, match=r"hardgrad.load\(run, model=...\)"):
             load()
     loaded = hg.load(run, model=network(seed=5))
     assert all(torch.equal(value, run.model.state_dict()[name]) for name, value in loaded.state_dict().items())

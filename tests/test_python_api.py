@@ -31,12 +31,12 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
 
 
 def test_a_run_is_that_of_the_command(tmp_path):
-    run = experiments.train("component=floor", strategy="smooth", folder="here, and=there", **SHORT)
+    run = hg.train("component=floor", strategy="smooth", folder="here, and=there", **SHORT)
     assert command("component=floor", "strategy=smooth", *TYPED, "hydra.run.dir=typed", cwd=tmp_path).code == 0
     for name in ("result.json", "metrics.jsonl", "config.yaml"):
         assert (run.folder / name).read_bytes() == (tmp_path / "typed" / name).read_bytes()
     assert run.folder == tmp_path / "here, and=there"
-    assert read(run.folder / "env.json")["argv"][:2] == ["experiments.train", "component=floor"]
+    assert read(run.folder / "env.json")["argv"][:2] == ["hardgrad.train", "component=floor"]
     assert (run.status, run.reason) == ("DONE", "")
     assert run.accuracy == run.result["best"]["accuracy/test"]
     assert repr(run) == f"Run({str(run.folder)!r}, DONE, accuracy {run.accuracy:.4f})"
@@ -76,27 +76,37 @@ def test_without_pandas_the_extra_is_named(shared, monkeypatch):
 )
 def test_a_mistake_has_the_text_of_the_command(keys, typed, tmp_path):
     answer = command(*typed.split(), cwd=tmp_path)
-    with pytest.raises(experiments.ConfigError) as refused:
-        experiments.train(**keys)
+    with pytest.raises(hg.ConfigError) as refused:
+        hg.train(**keys)
     assert (answer.code, answer.err) == (2, f"error: {refused.value}\n")
     assert isinstance(refused.value, ValueError)
     assert not list(tmp_path.rglob("status.json"))
 
 
 def test_a_pair_that_is_not_applicable_is_a_mistake():
-    with pytest.raises(experiments.ConfigError, match="declares no reading 'rewrite'"):
-        experiments.train(component="binary", strategy="rewrite", **SHORT)
+    with pytest.raises(hg.ConfigError, match="declares no reading 'rewrite'"):
+        hg.train(component="binary", strategy="rewrite", **SHORT)
 
 
 def test_what_has_no_run_is_refused(tmp_path, capsys):
-    with pytest.raises(experiments.ConfigError, match="asks a question and trains nothing"):
-        experiments.train(experiment="gradient_bias")
+    with pytest.raises(hg.ConfigError, match="asks a question and trains nothing"):
+        hg.train(experiment="gradient_bias")
     assert not list(tmp_path.iterdir())
-    with pytest.raises(experiments.ConfigError, match="dry_run=true trains nothing"):
-        experiments.train(dry_run=True)
+    with pytest.raises(hg.ConfigError, match="dry_run=true trains nothing"):
+        hg.train(dry_run=True)
     for wrong in ("--help", "-m", "ste", 3):
-        with pytest.raises(experiments.ConfigError, match="is no override"):
-            experiments.sweep(wrong)
+        with pytest.raises(hg.ConfigError, match="is no override"):
+            hg.sweep(wrong)
+
+
+def test_what_a_function_cannot_do_is_refused_before_a_job_runs(tmp_path):
+    """Another sweeper does not report its jobs; a preset that is a sweep is not one run."""
+    for sweeper in ("basic", "listed"):
+        with pytest.raises(hg.ConfigError, match="hydra/sweeper cannot be chosen here"):
+            hg.sweep(f"hydra/sweeper={sweeper}", strategy=["ste", "smooth"], **SHORT)
+    with pytest.raises(hg.ConfigError, match="this preset is a sweep"):
+        hg.train(experiment="maxout", **SHORT)
+    assert not list(tmp_path.iterdir())
 
 
 VALUES = [
@@ -151,14 +161,14 @@ def test_values_of_other_types():
     ("make", "keys", "words"),
     [
         (run_overrides, {"strategy": ["ste", "smooth"]}, "strategy has several values"),
-        (run_overrides, {"seed": range(3)}, "experiments.sweep makes a run of each"),
+        (run_overrides, {"seed": range(3)}, "hardgrad.sweep makes a run of each"),
         (run_overrides, {"seed": object()}, "seed has a value of type object"),
         (run_overrides, {"a=b": 1}, "'a=b' is no key"),
         (sweep_overrides, {"seed": []}, "seed lists no value"),
     ],
 )
 def test_values_that_cannot_be(make, keys, words):
-    with pytest.raises(experiments.ConfigError, match=words):
+    with pytest.raises(hg.ConfigError, match=words):
         make(keys)
 
 
@@ -172,9 +182,9 @@ def test_the_process_is_left_as_it_was(tmp_path, monkeypatch):
 
     with initialize_config_dir(str(CONF), version_base="1.3"):
         before = state()
-        experiments.train(strategy="ste", **SHORT)
-        with pytest.raises(experiments.ConfigError):
-            experiments.train(max_step=1)
+        hg.train(strategy="ste", **SHORT)
+        with pytest.raises(hg.ConfigError):
+            hg.train(max_step=1)
         assert state() == before
         assert compose("config", ["seed=5"]).seed == 5
 
@@ -189,29 +199,29 @@ def test_an_interrupted_run_is_resumed_by_the_same_call(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "advance", stopping)
         with pytest.raises(KeyboardInterrupt):
-            experiments.train(folder="run", **SHORT)
+            hg.train(folder="run", **SHORT)
     assert hg.Run("run").status == "INTERRUPTED"
     try:
         raise KeyboardInterrupt
     except KeyboardInterrupt:
         with pytest.raises(hg.ConfigError, match="there is no key max_step"):
-            experiments.train(max_step=3)
+            hg.train(max_step=3)
     with pytest.raises(hg.RunFailed, match="INTERRUPTED, stopped by SIGINT"):
         assert hg.Run("run").result
-    assert experiments.train(folder="run", **SHORT).status == "DONE"
+    assert hg.train(folder="run", **SHORT).status == "DONE"
     assert "resuming" in (tmp_path / "run" / "train.log").read_text()
 
 
 def test_a_run_that_diverges_is_an_error_with_its_folder(tmp_path):
     with pytest.raises(hg.RunFailed, match="FAILED, training diverged") as failed:
-        experiments.train(folder="run", optimizer={"lr": 1e30}, component="relu", strategy="subgradient", **SHORT)
+        hg.train(folder="run", optimizer={"lr": 1e30}, component="relu", strategy="subgradient", **SHORT)
     assert failed.value.run.folder == tmp_path / "run"
 
 
 def test_own_options(tmp_path):
     (tmp_path / "mine" / "strategy").mkdir(parents=True)
     (tmp_path / "mine/strategy/own.yaml").write_text("_target_: surrogates.strategies.ste.StraightThrough\n")
-    run = experiments.train(strategy="own", config_dir=tmp_path / "mine", **SHORT)
+    run = hg.train(strategy="own", config_dir=tmp_path / "mine", **SHORT)
     assert read(run.folder / "env.json")["options"]["strategy"] == "own"
 
 
@@ -225,7 +235,7 @@ def test_a_sweep_gives_its_runs_and_what_failed(tmp_path):
     assert sorted({job.status for job in runs.failed}) == ["FAILED", "NOT_APPLICABLE"]
     assert len(runs.folders) == 8
     assert repr(runs) == f"SweepRuns({str(tmp_path / 's')!r}, 2 done, 6 without a result)"
-    assert [run.folder for run in experiments.sweep("seed=range(2)", folder="s", **keys)] == [r.folder for r in runs]
+    assert [run.folder for run in hg.sweep("seed=range(2)", folder="s", **keys)] == [r.folder for r in runs]
     frame = hg.compare(runs, baseline="best").to_frame()
     assert set(frame["strategy"]) == {"ste"}
     for same in ([runs.folder], runs.folders, [[*runs], *(job.folder for job in runs.failed)]):
@@ -234,7 +244,7 @@ def test_a_sweep_gives_its_runs_and_what_failed(tmp_path):
 
 @pytest.mark.slow
 def test_a_sweep_in_worker_processes_is_that_of_the_command(tmp_path):
-    runs = experiments.sweep("hydra/launcher=stacked", strategy=["ste", "subgradient"], seed=range(2), **SHORT)
+    runs = hg.sweep("hydra/launcher=stacked", strategy=["ste", "subgradient"], seed=range(2), **SHORT)
     typed = ("hydra/launcher=stacked", "strategy=ste,subgradient", "seed=range(2)", *TYPED)
     answer = command("-m", *typed, cwd=tmp_path)
     assert (answer.code, len(runs)) == (0, 4)
@@ -256,10 +266,11 @@ def test_a_comparison_as_text_tables_and_files(tmp_path):
 
 def test_the_names_of_the_options():
     assert {"ste", "smooth"} <= set(hg.options("strategy"))
-    with pytest.raises(experiments.ConfigError, match="there is no group stratgy; did you mean strategy"):
+    with pytest.raises(hg.ConfigError, match="there is no group stratgy; did you mean strategy"):
         hg.options("stratgy")
 
 
 def test_every_name_is_there():
     assert all(hasattr(hg, name) for name in hg.__all__)
     assert not hasattr(experiments, "tarin")
+    assert not callable(experiments.sweep)  # the package, whether or not `hg.sweep` has been used

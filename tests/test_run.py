@@ -84,7 +84,7 @@ def test_equal_runs_are_equal_as_whole_files_in_two_processes_and_after_another_
     others = [only_run(tmp_path / "runs"), *(path.parent for path in sweep.rglob("rewrite/**/status.json"))]
     assert len(others) == 2
     for other in others:
-        for name in ("metrics.jsonl", "result.json"):
+        for name in ("metrics.jsonl", "result.json", "test_outcomes.json"):
             assert (folder / name).read_bytes() == (other / name).read_bytes()
         assert same(last(folder), last(other))
 
@@ -104,6 +104,7 @@ def test_all_files_of_the_design_are_there_and_valid(tmp_path):
         "env.json",
         "metrics.jsonl",
         "result.json",
+        "test_outcomes.json",
         "train.log",
         "checkpoints/last.pt",
         "checkpoints/best.pt",
@@ -116,7 +117,8 @@ def test_all_files_of_the_design_are_there_and_valid(tmp_path):
     assert OmegaConf.load(folder / ".hydra/hydra.yaml").hydra.job.name == "train"
     status = read(folder / "status.json")
     assert list(status) == ["status", "config_hash", "started", "ended", "seconds", "error", "sha256"]
-    assert list(status["sha256"]) == ["config.yaml", "env.json", "metrics.jsonl", "result.json", "status.json"]
+    sealed = ["config.yaml", "env.json", "metrics.jsonl", "result.json", "test_outcomes.json", "status.json"]
+    assert list(status["sha256"]) == sealed
     assert (status["status"], status["error"]) == ("DONE", None)
     assert status["started"] < status["ended"]
     env = read(folder / "env.json")

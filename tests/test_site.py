@@ -57,7 +57,17 @@ def test_the_configuration_page_lists_every_key(extension: Any) -> None:
     assert keys == [
         key for group in GROUPS for option in options(CONF, group) for key in option_keys(CONF, group, option)
     ]
-    assert "| `optimizer.schedule` | `constant` | constant, linear, cosine |" in "\n".join(page.groups())
+    assert "| `optimizer.schedule` | `constant` | of the learning rate: constant, linear or" in "\n".join(page.groups())
+
+
+def test_the_configuration_page_has_a_meaning_for_every_key(extension: Any) -> None:
+    """It is the comment of the key's line in conf/."""
+    page = extension("generated")
+    rows = [row for row in (*page.settings(), *page.groups()) if row.startswith("| `")]
+    assert len(rows) > 100
+    assert [row for row in rows if not row.split(" | ")[-1].removesuffix("|").strip()] == []
+    missing = list(page.keys("strategy", "temperature: 1.0 # scale of the noise\nkernel: null\n"))
+    assert missing[-2:] == ["| `strategy.kernel` | `null` |  |", ""]
 
 
 def test_docstrings_become_rest(extension: Any) -> None:

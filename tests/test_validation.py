@@ -199,3 +199,14 @@ def test_without_batch_norm_or_a_soft_value_there_is_nothing_to_recalibrate(nois
     noisy.model, noisy.single = plain, lambda r: plain
     (found,) = Validation(noisy)(10, True)
     assert set(found) == {"loss/val", "accuracy/val", "accuracy/test"}
+
+
+def test_the_outcomes_of_test_samples_survive_a_checkpoint_after_the_last_evaluation():
+    own, rows = validated((10, 2), (8, 4))
+    assert [right.nonzero().flatten().tolist() for right in own.right["last"]] == [[0, 1, 2], [0, 1, 2, 3, 4]]
+    resumed = Validation(own.trainer)
+    resumed.restore([own.state(r) for r in range(2)])
+    resumed.test_best()
+    assert torch.equal(resumed.right["last"], own.right["last"])
+    assert [right.sum() for right in resumed.right["best"]] == [3, 7]
+    assert [row["accuracy/test"] for row in rows[-1]] == [3 / SAMPLES, 5 / SAMPLES]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MARKS = re.compile(r"([*_<>|\[\]\\])")
 CONF = Path(__file__).parents[2] / "conf"
-FIELD = re.compile(r"^    (\w+): (.+?) = (.+?)(?:  # (.+))?$", re.MULTILINE)  # of Settings
-KEY = re.compile(r"^([a-z]\w*): (.+?)(?: # (.+))?$", re.MULTILINE)  # of an option
+FIELD = re.compile(r"^    (\w+): (.+?) = (.+)$", re.MULTILINE)  # of Settings
+KEY = re.compile(r"^([a-z]\w*): (.+?)(?: # (.+))?$", re.MULTILINE)  # of a file in conf/: key, default, meaning
 COMMENT = re.compile(r"^# (?!@package)(.+)$", re.MULTILINE)
 YAML = {"None": "null", "True": "true", "False": "false"}
 
@@ -43,13 +43,14 @@ def fill(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def settings() -> Iterator[str]:
-    """The root keys, from the class that checks them."""
+    """The root keys: types and defaults from the class that checks them, meanings from `config.yaml`."""
     yield from ("| key | default | values | meaning |", "|---|---|---|---|")
-    for name, kind, default, comment in FIELD.findall(inspect.getsource(Settings)):
+    meanings = {key: meaning for key, _, meaning in KEY.findall((CONF / "config.yaml").read_text())}
+    for name, kind, default in FIELD.findall(inspect.getsource(Settings)):
         named = re.fullmatch(r"Literal\[(.+)\]", kind)
         values = ", ".join(f"`{value.strip(chr(34))}`" for value in named[1].split(", ")) if named else f"`{kind}`"
         shown = YAML.get(default, default.strip('"'))
-        yield f"| `{name}` | `{shown}` | {in_cell(values)} | {in_cell(comment)} |"
+        yield f"| `{name}` | `{shown}` | {in_cell(values)} | {in_cell(meanings[name])} |"
 
 
 def groups() -> Iterator[str]:
@@ -63,13 +64,10 @@ def groups() -> Iterator[str]:
 
 
 def keys(group: str, option: str) -> Iterator[str]:
-    """The table of an option's keys, if it has any; without an empty column."""
-    found = KEY.findall(option)
-    width = 3 if any(comment for *_, comment in found) else 2
-    cells = [("key", "default", "meaning"), ("---",) * 3]
-    cells += [(f"`{group}.{key}`", f"`{value}`", in_cell(comment)) for key, value, comment in found]
-    if found:
-        yield from (f"| {' | '.join(row[:width])} |" for row in cells)
+    """The table of an option's keys, if it has any."""
+    rows = [f"| `{group}.{key}` | `{value}` | {in_cell(meaning)} |" for key, value, meaning in KEY.findall(option)]
+    if rows:
+        yield from ("| key | default | meaning |", "|---|---|---|", *rows)
     yield ""
 
 

@@ -25,6 +25,7 @@ from experiments.command.python_values import refuse_flags, run_overrides, sweep
 from experiments.command.run_results import Run, RunFailed, SweepRuns
 from experiments.command.task import Task
 from experiments.conf_folder import CONF
+from experiments.config.folder_names import override_key
 from experiments.config.keys import options as option_names
 from experiments.config.settings import GROUPS
 from experiments.config.values import ConfigError, suggestion
@@ -34,10 +35,11 @@ from experiments.tracking.run_status import DONE, NOT_APPLICABLE
 from experiments.training.interruption import interrupt_behind
 from experiments.training.run import Outcome
 from experiments.training.user_errors import USER_ERRORS
-from surrogates.diagnosis.callable_module import make_callable
 
 # Otherwise Hydra closes the handlers of the calling program's logging, and sets up its own.
 KEEP_LOGGING = "hydra.job_logging.root=null"
+ONE_RUN = "hydra.mode=RUN"  # so that a preset with `mode: MULTIRUN` reaches `_PythonTask`, which refuses it
+SWEEPER = "hydra/sweeper=listed"  # no other sweeper reports how its jobs ended
 
 
 def train(
@@ -59,8 +61,9 @@ def train(
     three parts, `(train, val, test)`: pairs of tensors, or Datasets of torch. The run folder keeps digests of these
     objects. To resume or load the run, give them again.
 
-    Raises ConfigError, with the text that the command prints, for a wrong key or value and for a pair that is not
-    applicable. Raises FolderError, DataError or CheckpointError for a folder, data or a checkpoint that cannot be used.
+    Raises ConfigError, with the text that the command prints, for a wrong key or value, for a pair that is not
+    applicable, and for a preset that is a sweep.
+    Raises FolderError, DataError or CheckpointError for a folder, data or a checkpoint that cannot be used.
     Raises RunFailed if the run began and has no result, for instance because it diverged.
     """
     refuse_flags(overrides)
@@ -68,7 +71,7 @@ def train(
     place = {} if folder is None else {"hydra.run.dir": os.fspath(folder)}
     typed = run_overrides({**given.keys, **given.override_keys, **place})
     with given.offer():
-        task = _conduct("train", [*_options(config_dir), *overrides, *typed], quiet)
+        task = _conduct("train", [*_options(config_dir), *overrides, *typed], ONE_RUN, quiet)
     if task.outcome is None:
         raise ConfigError("dry_run=true trains nothing, so there is no run to return")
     if task.outcome.status == NOT_APPLICABLE:
@@ -90,16 +93,18 @@ def sweep(
 
     A list, tuple, range or array is one value for each job; the other arguments are those of `train`. `folder` holds
     the run folders. Jobs that are done are not run again. A job that fails does not stop the others, and is in
-    `failed` of what is returned; with `dry_run=True` the jobs are only printed. Raises as `train`, except RunFailed.
+    `failed` of what is returned; with `dry_run=True` the jobs are only printed.
+    Raises ConfigError for another `hydra/sweeper`; all else as `train`, except RunFailed.
     """
     refuse_flags(overrides)
     given = GivenObjects.of(overrides, keys)
     place = {} if folder is None else {"hydra.sweep.dir": os.fspath(folder)}
     typed = sweep_overrides({**given.keys, **given.override_keys, **place})
+    if "hydra/sweeper" in map(override_key, [*overrides, *typed]):
+        raise ConfigError(f"hydra/sweeper cannot be chosen here: hardgrad.sweep always uses {SWEEPER}")
     with given.offer():
-        task = _conduct("sweep", ["-m", *_options(config_dir), *overrides, *typed], quiet)
-    if task.reports is None:
-        raise ConfigError("experiments.sweep needs hydra/sweeper=listed, the default")
+        task = _conduct("sweep", ["-m", *_options(config_dir), *overrides, *typed], SWEEPER, quiet)
+    assert task.reports is not None
     return SweepRuns(*task.reports, given.model)
 
 
@@ -118,8 +123,18 @@ class _PythonTask(Task):
     outcome: Outcome | None = None
 
     def _ask(self, config: DictConfig) -> None:
+        self._refuse("this preset asks a question and trains nothing; ask it with python train.py")
+
+    def _single(self, config: DictConfig) -> float | None:
+        sweeper = HydraConfig.get().sweeper
+        if sweeper.get("params") or sweeper.get("points"):
+            self._refuse("this preset is a sweep; train it with hardgrad.sweep")
+            return None
+        return super()._single(config)
+
+    def _refuse(self, reason: str) -> None:
         remove_empty(Path(HydraConfig.get().runtime.output_dir), self.since)
-        self.refused = ConfigError("this preset asks a question and trains nothing; ask it with python train.py")
+        self.refused = ConfigError(reason)
 
     def _finish(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -129,13 +144,13 @@ def _options(config_dir: str | Path | None) -> list[str]:
     return [] if config_dir is None else ["--config-dir", os.fspath(config_dir)]
 
 
-def _conduct(name: str, arguments: Sequence[str], quiet: bool) -> _PythonTask:
-    """Executes the command's arguments in this process; its errors are raised."""
+def _conduct(name: str, arguments: Sequence[str], forced: str, quiet: bool) -> _PythonTask:
+    """Executes the command's arguments and the override `forced` in this process, and raises its errors."""
     around = sys.exc_info()[1]  # of a caller that handles an interrupt, which is no interrupt of this call
-    task = _PythonTask(CONF, [f"experiments.{name}", *arguments], uuid.uuid4().hex)
+    task = _PythonTask(CONF, [f"hardgrad.{name}", *arguments], uuid.uuid4().hex)
     try:
         with _hydra_as_before(), contextlib.redirect_stdout(io.StringIO()) if quiet else contextlib.nullcontext():
-            execute(task, [*arguments, KEEP_LOGGING])
+            execute(task, [*arguments, KEEP_LOGGING, forced])
     except USER_ERRORS:
         raise
     except Exception as error:
@@ -167,6 +182,3 @@ def _hydra_as_before() -> Iterator[None]:
         os.environ.pop("HYDRA_FULL_ERROR", None)
         if full is not None:
             os.environ["HYDRA_FULL_ERROR"] = full
-
-
-make_callable("experiments.sweep", sweep)  # else the package of that name would hide the function

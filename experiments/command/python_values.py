@@ -61,7 +61,7 @@ def _plain(key: str, value: Any) -> Any:
 
 def _value_of_run(key: str, value: Any) -> str:
     if isinstance(value, range) or (isinstance(value, list) and key in CHOSEN):
-        raise ConfigError(f"{key} has several values, {value}; experiments.sweep makes a run of each")
+        raise ConfigError(f"{key} has several values, {value}; hardgrad.sweep makes a run of each")
     return as_typed(value)
 
 

@@ -1,1 +1,1 @@
-"""A search for the best values of some keys: many runs, proposed and pruned by optuna."""
+"""Searches for the best values of some keys: optuna proposes runs, and prunes the worse ones."""

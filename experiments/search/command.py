@@ -1,8 +1,8 @@
 """Searches for the best values of some keys: `python -m experiments.search optimizer.lr=log(1e-3,1) -- strategy=ste`.
 
-Before `--` stand the keys to search, as log(LOW,HIGH), interval(LOW,HIGH), or A,B,C; after it what all trials share.
-The search minimises 1 - best validation accuracy; trials that are worse than the median of the others at the same step
-are pruned. The study is a file in the search's folder: the same command resumes it.
+Before `--`: the keys to search, each as log(LOW,HIGH), interval(LOW,HIGH) or A,B,C. After it: what all trials share.
+The search minimises 1 - best validation accuracy. It prunes trials that are worse than the median of the others at the
+same step. The study is a file in the search's folder, so the same command resumes it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from experiments.training.user_errors import USER_ERRORS
 
 @lasting_output()
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 if there is a best trial, 1 if there is none, 2 for a wrong command, 130 when stopped."""
+    """Runs the search; returns 0 if a trial completed, 1 if none did, 2 if the command is wrong, 130 if stopped."""
     parser = argparse.ArgumentParser(prog="python -m experiments.search", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("space", nargs="+", metavar="KEY=SPACE", help="log(A,B), interval(A,B) or A,B,C")
     parser.add_argument("--trials", type=int, default=20, help="trials in all, those of earlier commands included")
@@ -63,7 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _search_path(own: Path | None) -> list[str]:
-    """The override that adds a folder of own options; raises ConfigError for one that is absent, or hides options."""
+    """The override that adds a user's folder of options.
+
+    Raises ConfigError if the folder is absent, or one of its options has the name of a shipped one.
+    """
     if own is None:
         return []
     folder = own.absolute()
@@ -86,7 +89,10 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _spaces(texts: Sequence[str]) -> dict[str, Any]:
-    """By key: (LOW, HIGH, whether logarithmic), or a list of values."""
+    """The search spaces by key: (LOW, HIGH, whether logarithmic), or a list of values.
+
+    Raises ConfigError for any other text.
+    """
     spaces: dict[str, Any] = {}
     for text in texts:
         key, _, space = text.partition("=")

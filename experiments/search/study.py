@@ -1,4 +1,4 @@
-"""An optuna study over runs: each trial a run folder, pruned by its validation accuracy while it trains."""
+"""An optuna study in which each trial is a run. A trial with low validation accuracy is pruned while it trains."""
 
 from __future__ import annotations
 
@@ -38,13 +38,16 @@ def search(
     seed: int,
     compose: Callable[[Sequence[str]], DictConfig],
 ) -> str | None:
-    """Brings the study in `root` to so many trials; the best one in words, None if none was completed."""
+    """Runs trials until the study in `root` has `trials` of them.
+
+    Returns the best one as text; None if none was completed.
+    """
     with _study(root) as study:
         for trial in _interrupted_trials(study):
             study.enqueue_trial(trial.params)
             study.tell(trial.number, state=TrialState.FAIL)
         while (done := _over(study)) < trials:
-            study.sampler = optuna.samplers.TPESampler(seed=seed + done)  # the same proposals after any number of stops
+            study.sampler = optuna.samplers.TPESampler(seed=seed + done)  # as without interruptions
             study.pruner = optuna.pruners.MedianPruner(n_startup_trials=4)
             trial = study.ask()
             own = [*shared, *(f"{key}={_suggest(trial, key, space)}" for key, space in spaces.items())]
@@ -59,7 +62,10 @@ def search(
 
 @contextmanager
 def _study(root: Path) -> Iterator[optuna.Study]:
-    """The study in a folder; raises ConfigError while another process has it."""
+    """Opens the study in a folder.
+
+    Raises ConfigError while another process has it open.
+    """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     root.mkdir(parents=True, exist_ok=True)
     try:
@@ -75,12 +81,12 @@ def _study(root: Path) -> Iterator[optuna.Study]:
 
 
 def _interrupted_trials(study: optuna.Study) -> list[FrozenTrial]:
-    """Trials of a killed command; proposed again, their runs resume from their checkpoints."""
+    """Trials of a killed command. They are proposed again, and their runs resume from their checkpoints."""
     return [trial for trial in study.trials if trial.state == TrialState.RUNNING]
 
 
 def _over(study: optuna.Study) -> int:
-    """Trials that ended; interrupted ones were proposed again, and do not count."""
+    """How many trials ended. Interrupted trials are proposed again and do not count."""
     return sum(trial.state in OVER and "made" in trial.user_attrs for trial in study.trials)
 
 
@@ -98,7 +104,7 @@ def _run_trial(
     trial: optuna.Trial,
     compose: Callable[[Sequence[str]], DictConfig],
 ) -> tuple[TrialState, float | None, str]:
-    """Runs a trial; gives its state, objective, and a word for the user."""
+    """Runs a trial; returns its state, its objective, and a text for the user."""
     config, folder = compose(overrides), (root / job_folder(overrides)).absolute()
     job = make_job(trial.number, overrides, folder, config)
     record(root.absolute(), [job], shared)
@@ -117,7 +123,7 @@ def _run_trial(
 
 
 def _result(request: Request) -> tuple[Any, str]:
-    """A finished run of the same values is not run again."""
+    """Trains the run, unless its folder has a result; returns the result and a text for the user."""
     paths = RunPaths(request.folder)
     if paths.result.exists():
         return read_json(paths.result), DONE
@@ -125,13 +131,16 @@ def _result(request: Request) -> tuple[Any, str]:
         outcome = run(request)
     except Pruned:
         return None, "pruned"
-    except Exception as error:  # its folder's log has the trace; the search continues
+    except Exception as error:  # the run's log has the traceback; the search continues
         return None, f"{type(error).__name__}: {error}"
     return outcome.result, outcome.reason or outcome.status
 
 
 def _watch(trial: optuna.Trial, step: int, values: Mapping[str, float]) -> None:
-    """Reports a validation; raises Pruned."""
+    """Reports a validation accuracy to optuna.
+
+    Raises Pruned if the trial should stop.
+    """
     if "accuracy/val" in values:
         trial.report(1.0 - values["accuracy/val"], step)
         if trial.should_prune():

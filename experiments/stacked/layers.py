@@ -1,4 +1,4 @@
-"""Layers of R models at once.
+"""Layers that compute R models at once.
 
 Every parameter and buffer has a leading replica axis (R, ...). Activations are *folded*: (R * B, ...), replica after
 replica, so that a module that treats samples one by one needs no change.
@@ -37,9 +37,9 @@ class StackedLinear(nn.Linear):
 
 
 class ReplicaHardLayer(HardLayer):
-    """A hard layer whose buffer `temperature` is (R,); inside a module that runs under vmap.
+    """A hard layer inside a module that runs under vmap; its buffer `temperature` is (R,).
 
-    `strategies` holds each replica's own, or one that all have.
+    `strategies` has one strategy for each replica, or a single one that all replicas share.
     """
 
     strategies: list[Strategy]
@@ -58,7 +58,7 @@ class ReplicaHardLayer(HardLayer):
 
 
 class StackedHardLayer(ReplicaHardLayer):
-    """A hard layer without parameters: applied to folded inputs, or under vmap where replicas have their own T.
+    """A hard layer on folded inputs. If the replicas' temperatures differ, it runs under vmap.
 
     `noise_key` begins with the seeds, int64 (R,). Under vmap a step with ste or smooth takes 1.1 to 1.8 times as long.
     """
@@ -83,7 +83,7 @@ class StackedHardLayer(ReplicaHardLayer):
         return output.flatten(0, 1)
 
     def _draw(self, x: tuple[Tensor, ...]) -> Tensor | None:
-        """Each replica's noise, (R, *shape)."""
+        """Draws each replica's noise: (R, *shape), or None if the strategy needs none."""
         if not self.acting.noisy(self.op):
             return None
         seeds = self.noise_key[0]
@@ -94,7 +94,7 @@ class StackedHardLayer(ReplicaHardLayer):
         return uniforms_of_seeds(own[0], seeds.tolist(), (*self.noise_key[1:], self.draws), shape)
 
     def _fold(self, noise: Tensor, x: tuple[Tensor, ...]) -> Tensor:
-        """The noise of all samples, whose axis may follow axes of the noise's own."""
+        """Joins the replicas' noise along its axis of samples, which need not be the first."""
         shape = self.acting.noise_shape(self.op, *x)
         assert shape is not None
         axes = enumerate(zip(noise.shape[1:], shape, strict=True))
@@ -109,7 +109,7 @@ def changes(model: nn.Module) -> bool:
 
 
 class Vmapped(nn.Module):
-    """Mixed into the class of every other module with a state: vmaps the module's forward over the replicas."""
+    """A mixin for modules with parameters or buffers: runs their forward under vmap, over the replicas."""
 
     running = False
 
@@ -151,7 +151,7 @@ def _vmap_replicas(module: nn.Module, x: tuple[Tensor, ...]) -> Tensor:
 def stack(models: Sequence[nn.Module]) -> nn.Module:
     """Turns models of one architecture into one model of folded batches, whose state has a leading replica axis.
 
-    It is the first of them, changed in place.
+    The first model is changed in place and returned.
     """
     states = [{**dict(model.named_parameters()), **dict(model.named_buffers())} for model in models]
     strategies = [{name: layer.strategy for name, layer in hard_layers(model).items()} for model in models]
@@ -173,7 +173,7 @@ def stack(models: Sequence[nn.Module]) -> nn.Module:
 
 
 def _convert(module: nn.Module) -> None:
-    """Changes the classes of a model's modules in place, from the top down to modules with a state of their own."""
+    """Changes the classes of modules in place, from the top down; a module with a state is converted as a whole."""
     for child in module.children():
         if type(child) is nn.Linear:
             child.__class__ = StackedLinear

@@ -1,4 +1,4 @@
-"""The runs of a group, from their requests to a claimed folder and the checkpoint that each resumes from."""
+"""Prepares the runs of a stack: builds models, claims folders, and chooses checkpoints to resume from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ending = Outcome | Exception
 
 
 class Built(NamedTuple):
-    """A run of a group that has no folder yet."""
+    """A run with a model; its folder is not yet claimed."""
 
     number: int
     request: Request
@@ -34,7 +34,7 @@ class Built(NamedTuple):
 
 @dataclass
 class Member:
-    """One run of a group; `states` are the checkpoints from which it can resume, the newest first."""
+    """A run with a model and a claimed folder; `states` are its checkpoints, the newest first."""
 
     number: int
     request: Request
@@ -46,18 +46,18 @@ class Member:
 
     @property
     def steps(self) -> list[int]:
-        """The steps of its checkpoints, 0 without one."""
+        """The steps of the checkpoints, the newest first; [0] without a checkpoint."""
         return [int(state["trainer"]["step"]) for state in self.states] or [0]
 
     def go_back(self, step: int) -> None:
-        """Keeps only the state of one step, in memory and on the disk, so that all members stay at the same step."""
+        """Keeps only the checkpoint of one step, in memory and on disk, so that all members resume from that step."""
         if self.steps[0] != step:
             checkpoint.go_back(self.folder.checkpoints, to_start=step == 0)
         self.states = [state for state in self.states if state["trainer"]["step"] == step][:1]
 
 
 def claim_members(requests: Sequence[Request | None], endings: dict[int, Ending], held: ExitStack) -> list[Member]:
-    """The runs that could be built and have their folder; the errors of the others go into `endings`."""
+    """Builds the runs and claims their folders. An error of a run goes into `endings`; that run is not returned."""
 
     def claim_one(built: Built) -> Member | None:
         try:
@@ -74,7 +74,7 @@ def claim_members(requests: Sequence[Request | None], endings: dict[int, Ending]
 
 
 def _build(requests: Sequence[Request | None], endings: dict[int, Ending]) -> Iterator[Built]:
-    """The models, before anything is claimed."""
+    """Builds each run's model before its folder is claimed."""
     for number, request in enumerate(requests):
         if request is None:
             continue
@@ -90,10 +90,10 @@ def _build(requests: Sequence[Request | None], endings: dict[int, Ending]) -> It
 
 
 def group_by_step(members: Sequence[Member]) -> Iterator[list[Member]]:
-    """Groups of members that can resume from the same step.
+    """Yields groups of members that can resume from the same step.
 
-    After a kill while checkpoints were written, some members are one checkpoint ahead. All members start again if that
-    takes fewer steps, for example if some had no checkpoint yet.
+    If a kill came while checkpoints were written, some members are one checkpoint ahead. All members start from the
+    beginning if that takes fewer steps, for example if some have no checkpoint yet.
     """
     groups = _share_steps(members)
     last = members[0].choices.settings.max_steps if members else 0

@@ -13,8 +13,8 @@ from experiments.stacked.optimizers import KINDS
 from experiments.training.build import trial_model
 from surrogates import anneal, hard_layers, key_noise, mode
 
-SAMPLES = 2  # of the trial
-CLOSE = 1e-6  # how far a stack may be from its replicas alone, in float64
+SAMPLES = 2  # in the trial
+CLOSE = 1e-6  # largest difference between a stack and unstacked models, in float64
 
 
 def obstacle(choices: Choices) -> str | None:
@@ -31,15 +31,15 @@ def obstacle(choices: Choices) -> str | None:
         return f"optimizer {type(choices.optimizer).__name__} has no stacked form; {known} have one"
     try:
         _try(choices)
-    except Exception as error:  # torch has many for an operation without a batching rule
+    except Exception as error:  # torch raises many kinds of error for an operation without a batching rule
         return f"{type(error).__name__}: {(str(error).strip() or 'no reason given').splitlines()[0]}"
     return None
 
 
 def _try(choices: Choices) -> None:
-    """A training step's forward and backward pass, and an evaluation, of two replicas on a few samples.
+    """Runs a forward and backward pass and an evaluation of two models on a few samples, stacked and unstacked.
 
-    Compared with each replica alone: an op that mixes the samples of a batch would mix those of two replicas.
+    Raises ValueError if the results differ: an op that mixes the samples of a batch would also mix replicas.
     """
     shape = (SAMPLES, *choices.data.input_shape)
     models = [trial_model(choices).to(torch.float64) for _ in range(2)]

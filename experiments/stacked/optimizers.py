@@ -1,7 +1,7 @@
-"""torch.optim's SGD, Adam and AdamW over stacked parameters (R, ...), each replica with hyperparameters of its own.
+"""torch.optim's SGD, Adam and AdamW over stacked parameters (R, ...), with separate hyperparameters for each replica.
 
-A hyperparameter that all replicas share is a float, else a tensor (R,). The state of one replica is the one that
-torch.optim would have.
+A hyperparameter that all replicas share is a float, else a tensor (R,). Each replica's state is the same as that of
+torch.optim.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from experiments.optimizers.sgd import SGD
 from surrogates.known import send
 
 Number = float | Tensor
-State = dict[str, dict[str, Tensor]]  # by parameter and by what torch.optim calls it
+State = dict[str, dict[str, Tensor]]  # by parameter name, then by torch.optim's key
 
 
 class StackedOptimizer:
@@ -46,7 +46,7 @@ class StackedOptimizer:
         return [rates[index] for index in self._index]
 
     def numbers(self, rates: Sequence[float]) -> dict[str, Number]:
-        """The factors of the next step, by name; counts the step."""
+        """Counts the next step, and returns its factors by name."""
         self.steps += 1
         return {"lr": self._share_or_stack(rates), "decay": self.decay}
 
@@ -59,7 +59,7 @@ class StackedOptimizer:
                 self.update(parameter, parameter.grad, self.state.setdefault(name, {}), numbers)
 
     def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], numbers: Mapping[str, Number]) -> None:
-        """One parameter's step, in place."""
+        """Updates one parameter in place."""
         raise NotImplementedError
 
     def replica_state(self, index: int) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class StackedOptimizer:
                 self.state[name] = {key: self._place(key, torch.stack([kept[key] for kept in own])) for key in first}
 
     def _place(self, key: str, rows: Tensor) -> Tensor:
-        """On the parameters' device, but a step counter stays on the CPU, as torch.optim keeps it."""
+        """Moves an entry to the parameters' device. A step counter stays on the CPU, as in torch.optim."""
         return rows if key == "step" else rows.to(self.device)
 
 
@@ -98,7 +98,7 @@ class StackedSGD(StackedOptimizer):
         return {**super().numbers(rates), "momentum": self.momentum}
 
     def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], numbers: Mapping[str, Number]) -> None:
-        """One parameter's step, in place."""
+        """Updates one parameter in place."""
         if not _is_zero(self.decay):
             gradient = add(gradient.clone(), numbers["decay"], p)
         if not _is_zero(self.momentum):
@@ -123,7 +123,7 @@ class StackedAdam(StackedOptimizer):
         return {**numbers, "size": size, "bias": math.sqrt(1 - policy.beta2**self.steps)}
 
     def update(self, p: Tensor, gradient: Tensor, state: dict[str, Tensor], numbers: Mapping[str, Number]) -> None:
-        """One parameter's step, in place."""
+        """Updates one parameter in place."""
         policy: Any = self.policies[0]
         if not state:
             state["step"] = torch.zeros(len(p))
@@ -158,14 +158,14 @@ KINDS: dict[type[Optimizer], type[Any]] = {SGD: StackedSGD, Adam: StackedAdam, A
 
 
 def add(y: Tensor, a: Number, x: Tensor) -> Tensor:
-    """y + a x in place, a one number or one a replica."""
+    """Adds a x to y in place; a is one number, or one for each replica."""
     if isinstance(a, Tensor):
         return y.addcmul_(x, _along(a, x))
     return y.add_(x, alpha=a)
 
 
 def scale(y: Tensor, a: Number) -> Tensor:
-    """a y in place, a one number or one a replica."""
+    """Multiplies y by a in place; a is one number, or one for each replica."""
     return y.mul_(_along(a, y) if isinstance(a, Tensor) else a)
 
 

@@ -1,4 +1,4 @@
-"""A group of runs that differ only in stackable keys, from their configurations to their results."""
+"""Trains a group of runs that differ only in stackable keys, from their requests to their results."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _train(members: Sequence[Member], slots: int) -> dict[int, Ending]:
         results = _session(members, slots, data, endings).train()
 
         def close(member: Member) -> None:
-            endings[member.number] = _close(member, results[member.number])  # even if another member's close fails
+            endings[member.number] = _close(member, results[member.number])  # kept even if another member's close fails
 
         together(close, [member for member in members if member.number in results])
     except BaseException as error:
@@ -76,7 +76,7 @@ def _open(member: Member, environ: Mapping[str, Any], endings: dict[int, Ending]
 
 
 def _session(members: Sequence[Member], slots: int, data: Dataset, endings: dict[int, Ending]) -> Session:
-    """Stacks the models at their first weights, or at their checkpoints; copies of the first fill the other slots."""
+    """Stacks the models, at their checkpoints if they have any. Copies of the first model fill empty slots."""
     by_number = {member.number: member for member in members}
     filled = [by_number.get(number, members[0]) for number in range(slots)]
     models = [

@@ -1,4 +1,4 @@
-"""Training of R models at once, each as `experiments.training.trainer` trains one."""
+"""Trains R models at once, each as `experiments.training.trainer` would."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from surrogates import anneal, calibrate, key_noise
 
 
 class StackedTrainer:
-    """Trains a stack step by step, see `Replicas`; each replica has the weights, batches and noise of a run of its own.
+    """Trains a stack step by step, as `Replicas`. Each replica has the weights, batches and noise of a single run.
 
-    The models are at their first weights; `template` is a copy of one, into which `single` loads a replica. A replica
-    that diverges stays in the stack: its numbers touch no other's.
+    `models` have their initial weights. `single` loads a replica into `template`, a copy of the first model. A replica
+    that diverges stays in the stack; it does not affect the others.
     """
 
     engine = "stacked"
@@ -59,11 +59,14 @@ class StackedTrainer:
 
     @property
     def diverged(self) -> set[int]:
-        """The replicas that stop."""
+        """The replicas that stop because a value was not finite."""
         return set(self.faults) if self.settings.on_nonfinite == "stop" else set()
 
     def advance(self) -> list[Values]:
-        """One optimizer step of all; what is logged at it by replica, or an empty list. Adds to `faults`."""
+        """Makes one optimizer step of all replicas; adds to `faults`.
+
+        Returns each replica's logged values; an empty list if the step is not logged.
+        """
         self.step += 1
         if self.anneals:
             anneal(self.model, *shares_done(self.step, self.settings, self.batches[0]))
@@ -108,7 +111,7 @@ class StackedTrainer:
         return values
 
     def _look(self, r: int, x: Tensor, logged: LoggedStep) -> None:
-        """Describes what is not finite in a replica, the first time that anything is."""
+        """Describes in `faults` the first value of a replica that is not finite."""
         if r in self.faults or logged.numbers.is_sound:
             return
         model, own = self.single(r), x.view(self.replicas, -1, *x.shape[1:])[r]
@@ -122,16 +125,16 @@ class StackedTrainer:
         return self.template
 
     def weights(self, r: int) -> dict[str, Tensor]:
-        """One replica's weights and buffers, copied."""
+        """Copies of one replica's weights and buffers."""
         return {name: tensor[r].clone() for name, tensor in self.model.state_dict().items()}
 
     def load_weights(self, weights: Sequence[dict[str, Tensor]]) -> None:
-        """Replaces the weights and buffers of all."""
+        """Replaces the weights and buffers of all replicas."""
         for name, tensor in self.model.state_dict().items():
             tensor.copy_(torch.stack([own[name] for own in weights]))
 
     def state(self, r: int) -> dict[str, Any]:
-        """What the checkpoint of a run alone would hold."""
+        """One replica's part of a checkpoint, in the form of a single run's."""
         return {
             "step": self.step,
             "skipped": 0,
@@ -143,7 +146,7 @@ class StackedTrainer:
         }
 
     def restore(self, states: Sequence[dict[str, Any]]) -> None:
-        """Loads the replicas' states, all of one step."""
+        """Loads the replicas' parts of checkpoints, all of one step."""
         self.step = states[0]["step"]
         self.load_weights([state["model"] for state in states])
         self.optimizer.restore([state["optimizer"] for state in states], self.step)

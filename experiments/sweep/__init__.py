@@ -1,1 +1,1 @@
-"""A sweep: its list of jobs, their launch, progress and report."""
+"""A sweep: its jobs are listed, launched, watched and reported."""

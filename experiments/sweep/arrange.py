@@ -1,7 +1,7 @@
-"""Which jobs of a sweep train together as one stack, and which alone.
+"""Decides which jobs of a sweep train together as a stack, and which alone.
 
-A stack pays a training step's fixed cost once instead of once a run; the arithmetic stays. An interrupted stack keeps
-its members.
+A stack has a training step's fixed cost once instead of once for each run; its arithmetic is not reduced. An
+interrupted stack keeps its members.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from experiments.tracking.run_status import NOT_APPLICABLE
 from experiments.training.build import trial_model
 from experiments.training.needs import shortage
 
-FIXED = 3e7  # multiplications and additions in the time of a step's fixed cost, 0.5 ms of one core
-LARGEST = 128  # replicas a stack; fewer if their files would be more than a process may open
-SMALLEST = 4  # replicas a stack that is split only to give every worker some
-NO_TRAINING = (REFUSED, NOT_APPLICABLE)  # jobs that do not train
+FIXED = 3e7  # multiplications and additions that take as long as a step's fixed cost, 0.5 ms on one core
+LARGEST = 128  # most replicas in a stack; fewer if a process may not open all their files
+SMALLEST = 4  # fewest replicas in a stack that is split so that every worker gets a part
+NO_TRAINING = (REFUSED, NOT_APPLICABLE)
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Jobs that one process trains: one alone, or a stack; `reason` is for the user.
+    """Jobs that one process trains: a single job or a stack. `reason` tells the user why.
 
-    A slot of an interrupted stack is None if the run that had it is over.
+    A slot of an interrupted stack is None if its run has ended.
     """
 
     slots: tuple[Job | None, ...]
@@ -48,9 +48,9 @@ class Unit:
 
 
 def arrange(jobs: Sequence[Job], workers: int, stacks: list[Stack]) -> list[Unit]:
-    """Units that hold every job once, the longest first.
+    """Puts every job into one unit; returns the units, the longest first.
 
-    A job in one of `stacks` stays there unless it begins anew; new stacks are added to them.
+    A job of one of `stacks` stays in that stack, unless it starts anew. New stacks are appended to `stacks`.
     """
     alone = [Unit((job,), "single", job.reason) for job in jobs if job.state in NO_TRAINING]
     runnable = [job for job in jobs if job.state not in NO_TRAINING]
@@ -65,7 +65,7 @@ def arrange(jobs: Sequence[Job], workers: int, stacks: list[Stack]) -> list[Unit
 
 
 def describe(units: Sequence[Unit]) -> list[str]:
-    """Which runs train as stacks and which alone, and why."""
+    """Lines that say which runs train as stacks, which alone, and why."""
     lines = []
     for engine, reason in dict.fromkeys((unit.engine, unit.reason) for unit in units):
         same = [unit for unit in units if (unit.engine, unit.reason) == (engine, reason)]
@@ -78,10 +78,10 @@ def describe(units: Sequence[Unit]) -> list[str]:
 
 
 def _interrupted_stacks(jobs: Sequence[Job], stacks: Sequence[Stack]) -> list[Unit]:
-    """The stacks of earlier commands with jobs that are still to end; a job belongs to the last one that lists it.
+    """Units of earlier commands' stacks that have unfinished jobs. A job belongs to the last stack that lists it.
 
-    The last bits of a replica may depend on the shape of its stack, but not on the other replicas: so a run that is
-    over keeps its slot, left empty.
+    The last bits of a replica may depend on the number of replicas in its stack, but not on their values. So a finished
+    run's slot is kept, empty.
     """
     owner = {member: stack for stack in stacks for member in stack}
     found: dict[Stack, dict[str, Job]] = {}
@@ -93,7 +93,7 @@ def _interrupted_stacks(jobs: Sequence[Job], stacks: Sequence[Stack]) -> list[Un
 
 
 def _slots(stack: Stack, own: Mapping[str, Job]) -> Iterator[list[Job | None]]:
-    """The stack with its jobs, several times with some of them each if their files are too many for one process."""
+    """Yields the stack's slots with its jobs; in several parts if one process may not open the files of all jobs."""
     members = [member for member in stack if member in own]
     most = open_runs(len(members))
     for start in range(0, len(members), most):
@@ -102,7 +102,7 @@ def _slots(stack: Stack, own: Mapping[str, Job]) -> Iterator[list[Job | None]]:
 
 
 def _groups(jobs: Iterable[Job]) -> list[list[Job]]:
-    """Jobs that differ in stackable keys only."""
+    """Groups the jobs that differ in stackable keys only."""
     groups: dict[Any, list[Job]] = {}
     for job in jobs:
         flat = flatten(job.plain)
@@ -111,7 +111,7 @@ def _groups(jobs: Iterable[Job]) -> list[list[Job]]:
 
 
 def _units(group: Sequence[Job], share: int) -> list[Unit]:
-    """A group's jobs one by one, or in as many stacks as its share of the workers."""
+    """Splits a group into single jobs, or into stacks for `share` workers."""
     choices = _choices(group[0])
     reason = _reason_against(choices, len(group))
     if reason:
@@ -127,7 +127,7 @@ def _units(group: Sequence[Job], share: int) -> list[Unit]:
 
 
 def _reason_against(choices: Choices, count: int) -> str | None:
-    """Why so many jobs of one group do not become a stack; None if they do."""
+    """Why `count` jobs of one group are not stacked; None if they are."""
     settings = choices.settings
     if settings.engine == "single":
         return "engine=single"
@@ -158,7 +158,7 @@ def _work(choices: Choices, replicas: int) -> float:
 
 
 def _operations(choices: Choices) -> float:
-    """The arithmetic of a training step: six operations a weight and sample, for convolutions at every position."""
+    """The operations of a training step: six for each weight and sample; in convolutions also for each position."""
     model = trial_model(choices)
     weights = sum(parameter.numel() for parameter in model.parameters())
     if any(isinstance(module, nn.Conv1d | nn.Conv2d) for module in model.modules()):

@@ -1,6 +1,6 @@
-"""How many jobs run at a time, with how many threads, and how many share a process.
+"""How many jobs run at a time, and how many of them share a process.
 
-Never more threads than there are cores, nor more files than a process may open.
+Without `workers` as many jobs run as the cores allow with their threads. A process opens no more files than its limit.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-# Launchers whose processes live and die with the command; a job of Slurm is on its own.
+# Launchers whose processes stop with the command. A Slurm job does not depend on the command.
 FOLLOWING = ("joblib", "submitit_local", "ray")
-FILES_OF_A_RUN = 3  # that it keeps open: lock, metrics, events
-OTHER_FILES = 64  # of a process: libraries, checkpoints that are being written
+FILES_OF_A_RUN = 3  # that stay open while it trains: lock, metrics, events
+OTHER_FILES = 64  # of a process: libraries, checkpoints while they are written
 
 
 def cores() -> int:
@@ -22,9 +22,9 @@ def cores() -> int:
 
 
 def open_runs(wanted: int) -> int:
-    """How many runs one process can hold open, at most `wanted`.
+    """How many runs one process can keep open, at most `wanted`.
 
-    Raises the soft limit of open files, if it is lower than these need, up to the hard one, and says so.
+    If the soft limit of open files is too low for `wanted` runs, increases it up to the hard limit and prints that.
     """
     try:
         import resource
@@ -42,12 +42,12 @@ def open_runs(wanted: int) -> int:
 
 
 def launcher_name(config: DictConfig) -> str:
-    """The option of `hydra/launcher`."""
+    """The chosen option of `hydra/launcher`."""
     return str(config.hydra.runtime.choices["hydra/launcher"])
 
 
 def fit_workers(config: DictConfig, threads: int, workers: int | None) -> int:
-    """Sets what a job needs in the launcher's configuration, unless it is set; gives how many run at a time here."""
+    """Sets the launcher's processes and cores, unless the user has; returns how many jobs run at a time here."""
     name, launcher = launcher_name(config), config.hydra.launcher
     at_a_time = workers or max(1, cores() // threads)
     with open_dict(config.hydra):
@@ -72,15 +72,15 @@ def _fit_ray(ray: Any, threads: int, at_a_time: int) -> None:
     if (ray.init.get("address") or os.environ.get("RAY_ADDRESS", "local")) != "local":
         ray.init.setdefault("object_store_memory", None)  # a running cluster refuses the plugin's value
     else:
-        ray.init.address = "local"  # else Ray would look for a cluster, and fail if one has ended
+        ray.init.address = "local"  # else Ray looks for a cluster, and fails if that has ended
         ray.init.setdefault("num_cpus", threads * at_a_time)
-        ray.init.setdefault("object_store_memory", 78643200)  # the least; else a third of the machine's memory
+        ray.init.setdefault("object_store_memory", 78643200)  # Ray's minimum; its default is a third of the memory
         ray.init.setdefault("logging_level", "warning")
-        os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray's default, of which it prints a line unless it is set
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray's default; Ray prints a line unless it is set
 
 
 def start_cluster(config: DictConfig) -> None:
-    """Starts Ray, or connects to it, if it is the launcher: it replaces the handler of SIGTERM."""
+    """If Ray is the launcher, starts it or connects to its cluster. Ray replaces the handler of SIGTERM."""
     if launcher_name(config) == "ray":
         import ray
 

@@ -1,7 +1,7 @@
-"""A command's own folder in a sweep's root while it runs: a lock, the signs to stop, the files of its units.
+"""The folder of a running command in a sweep's root: a lock, two flags that stop its jobs, and its unit files.
 
-A killed command leaves its folder behind, because a cluster may still start jobs that need their unit's file. A later
-command removes the folder once all of these jobs are over.
+The folder of a killed command stays, because a cluster may still start jobs that need their unit file. A later command
+removes it once all of these jobs have ended.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE, FAILED, NOT_APPLICABLE, is_alive, read_status
 
 PREFIX = ".command-"
-LAST_SECONDS = 5.0  # of a command that has removed its folder; it ends its workers itself
+LAST_SECONDS = 5.0  # in which a command that has removed its folder ends its workers itself
 
 
 def is_stopped(root: Path, name: str) -> bool:
@@ -31,7 +31,7 @@ def is_stopped(root: Path, name: str) -> bool:
 
 
 def refuse_if_stopped(root: Path, name: str) -> None:
-    """Raises NotStarted if the command is stopped or interrupted."""
+    """Raises NotStarted if a failed job has stopped the command, or a signal has interrupted it."""
     if is_stopped(root, name):
         raise NotStarted("on_error=stop, and another job failed")
     if _interrupted_sign(root, name).exists():
@@ -39,19 +39,19 @@ def refuse_if_stopped(root: Path, name: str) -> None:
 
 
 def stop(root: Path, name: str) -> None:
-    """Keeps the command from starting further jobs."""
+    """Sets the flag that keeps the command from starting further jobs."""
     sign = _stop_sign(root, name)
-    sign.parent.mkdir(exist_ok=True)  # sweepers other than ours make none
+    sign.parent.mkdir(exist_ok=True)  # other sweepers do not make the folder
     sign.touch()
 
 
 def interrupt(root: Path, name: str) -> None:
-    """Asks all processes that run the command's jobs to save and to stop."""
+    """Sets the flag at which all processes of the command save and stop."""
     _interrupted_sign(root, name).touch()
 
 
 def follow_command(root: Path, name: str) -> None:
-    """Has this process save and stop when the command is interrupted, or dead."""
+    """Makes this process save and stop when the command is interrupted or has died."""
     folder = _command_folder(root, name)
 
     def is_working() -> bool:
@@ -70,9 +70,9 @@ def unit_folder(root: Path, name: str) -> Path:
 
 @contextmanager
 def at_work(root: Path, name: str) -> Iterator[None]:
-    """Keeps the command's folder while the block runs, then removes it and those of dead commands.
+    """Makes and locks the command's folder; after the block removes it, and the folders of dead commands.
 
-    If the block raises, the files of units with unfinished jobs stay.
+    If the block raises, the folder stays as long as a unit file has unfinished jobs.
     """
     folder = _command_folder(root, name)
     lock = FileLock(RunPaths(folder).lock, timeout=0)
@@ -110,12 +110,12 @@ def _clear(root: Path) -> None:
 
 
 def _is_needed(folder: Path) -> bool:
-    """Whether its command may be alive (sweepers other than ours take no lock), or units are left."""
-    if is_alive(folder) or not RunPaths(folder).lock.exists():
+    """Whether the folder's command may be alive, or one of its unit files has unfinished jobs."""
+    if is_alive(folder) or not RunPaths(folder).lock.exists():  # another sweeper takes no lock
         return True
     try:
         return not all(_is_over(run) for run in run_folders_of(folder / "units"))
-    except (OSError, ValueError, KeyError, TypeError):  # damaged
+    except (OSError, ValueError, KeyError, TypeError):  # a damaged file
         return True
 
 

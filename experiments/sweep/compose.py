@@ -1,4 +1,4 @@
-"""The configurations of a sweep's jobs: composed once for each set of options, plain values set on a copy."""
+"""Composes the configurations of a sweep's jobs: once for each set of options; other values are set on a copy."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ class Composer:
         self._groups: dict[str, bool] = {}
 
     def __call__(self, overrides: Sequence[str]) -> DictConfig:
-        """One job's configuration; raises what Hydra raises for overrides that do not fit."""
+        """Composes one job's configuration.
+
+        Raises the error that Hydra raises if an override does not fit.
+        """
         parsed = self._parser.parse_overrides(list(overrides))
         plain = [override for override in parsed if self._is_plain(override)]
         rest = tuple(str(override.input_line) for override in parsed if override not in plain)
         try:
             return self._set(self._base(rest), parsed, plain)
-        except OmegaConfBaseException:  # Hydra's own message is better
+        except OmegaConfBaseException:  # so that Hydra gives its clearer message
             return self._compose(overrides)
 
     def with_number(self, overrides: Sequence[str], number: int) -> DictConfig:
-        """The same with the job's number and folder, as Hydra's own launcher sets them."""
+        """Composes one job's configuration with its number and folder, which Hydra's own launcher would set."""
         config = self(overrides)
         with current(config), read_write(config.hydra.runtime), open_dict(config.hydra):
             config.hydra.job.id = config.hydra.job.num = number
@@ -79,7 +82,7 @@ class Composer:
 
 @contextmanager
 def current(config: Any) -> Iterator[None]:
-    """Makes a job's configuration the one that HydraConfig gives, without the copy that its `set_config` makes."""
+    """Makes HydraConfig return this configuration while the block runs, without the copy that `set_config` makes."""
     before = HydraConfig.instance().cfg
     HydraConfig.instance().cfg = config
     try:

@@ -1,4 +1,4 @@
-"""A sweep from its command to its report: plan, manifest, launch, outcomes."""
+"""Runs a sweep: plan, manifest, launch, report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,13 @@ from experiments.tracking.run_status import DONE, INTERRUPTED, NOT_APPLICABLE
 from experiments.training.identity import Identifier
 from experiments.training.run import record_missing
 
-OF_SWEEP = ("hydra.launcher", "hydra.sweeper", "workers", "on_error", "dry_run")  # what no job can choose for itself
+OF_SWEEP = (
+    "hydra.launcher",
+    "hydra.sweeper",
+    "workers",
+    "on_error",
+    "dry_run",
+)  # keys that apply to the whole sweep; no job may set them
 
 
 def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
@@ -86,7 +92,7 @@ def _refuse_without_jobs(jobs: Sequence[Job]) -> None:
 
 @contextmanager
 def _other_processes(sweeper: Any, root: Path, due: Sequence[Job]) -> Iterator[None]:
-    """Has the processes of a launcher of others, if it is one, save before a signal ends the command."""
+    """Makes the processes of a launcher in FOLLOWING save before a signal ends the command."""
     if not due or launcher_name(sweeper.config) not in FOLLOWING:
         yield
         return
@@ -109,7 +115,7 @@ def _listed_jobs(sweeper: Any, arguments: Sequence[str]) -> Iterator[Job]:
 
 
 def _unread(config: DictConfig) -> set[str]:
-    """Typed keys that Hydra's own launcher, which runs one job after the other, does not read."""
+    """Typed keys without effect under Hydra's own launcher, which runs one job after another."""
     ours = {"workers", "engine"} if config.engine == "stacked" else {"workers"}
     return typed_keys(config.hydra.overrides.task) & ours if launcher_name(config) == "basic" else set()
 
@@ -138,14 +144,14 @@ def _open(root: Path, jobs: Sequence[Job], due: Sequence[Job]) -> None:
 
 
 def _batches(due: Sequence[Job], launcher: str, at_a_time: int) -> Iterator[Sequence[Job]]:
-    """All jobs at once, except for a launcher that starts whatever it is given."""
+    """Yields all jobs at once; for submitit_local, which starts all that it is given, as many as may run at a time."""
     size = at_a_time if launcher == "submitit_local" else max(len(due), 1)
     for start in range(0, len(due), size):
         yield due[start : start + size]
 
 
 def _launch(sweeper: Any, root: Path, jobs: Sequence[Job], errors: dict[Path, Exception]) -> list[JobReturn]:
-    """Hands jobs to the launcher; adds errors that are in no run folder to `errors`."""
+    """Passes jobs to the launcher; adds to `errors` the errors that no run folder records."""
     template = str(OmegaConf.to_container(sweeper.config.hydra.sweep, resolve=False))
     numbered = "job.num" in template or "job.id" in template
     overrides = [[*job.overrides, *(_folder_override(root, job) if numbered else [])] for job in jobs]
@@ -159,11 +165,11 @@ def _launch(sweeper: Any, root: Path, jobs: Sequence[Job], errors: dict[Path, Ex
         result = result_of(done)
         if done.status == JobStatus.FAILED and not isinstance(result, NotStarted):
             errors[job.folder] = result
-        elif isinstance(result, dict):  # of a unit: the errors of its jobs
+        elif isinstance(result, dict):  # a unit returns the errors of its jobs
             errors.update(result)
     return returns
 
 
 def _folder_override(root: Path, job: Job) -> list[str]:
-    """Keeps the job's folder: another launcher would count the jobs that it is given."""
+    """The override that fixes the job's folder: other launchers count only the jobs that they are given."""
     return [f"hydra.sweep.subdir='{job.folder.relative_to(root)}'"]

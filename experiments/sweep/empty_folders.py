@@ -9,10 +9,12 @@ from hydra.core.hydra_config import HydraConfig
 
 
 def remove_empty(folder: Path, since: float) -> None:
-    """Removes a refused run's folder if it is empty and newer than `since`, and empty ones above it made by Hydra."""
+    """Removes a refused run's folder if it is empty and newer than `since`, and empty parents that Hydra made."""
     settings = HydraConfig.get()
     chosen = any(override.startswith("hydra.run.dir=") for override in settings.overrides.hydra)
-    top = folder.parent if chosen else Path(settings.runtime.cwd)  # the user may have made the former
+    top = (
+        folder.parent if chosen else Path(settings.runtime.cwd)
+    )  # the user may have made the parent of a chosen folder
     try:
         if folder.stat().st_mtime >= since:
             _remove(folder, top)
@@ -21,7 +23,7 @@ def remove_empty(folder: Path, since: float) -> None:
 
 
 def remove_empty_below(root: Path, folders: Iterable[Path]) -> None:
-    """Removes those folders of jobs below a sweep's root that are empty, and what is empty above them."""
+    """Removes empty job folders below a sweep's root, and the folders above them that become empty."""
     for folder in folders:
         try:
             _remove(folder, root)
@@ -30,7 +32,10 @@ def remove_empty_below(root: Path, folders: Iterable[Path]) -> None:
 
 
 def _remove(folder: Path, top: Path) -> None:
-    """Raises OSError at the first folder that is not empty."""
+    """Removes a folder and then those above it, up to `top`.
+
+    Raises OSError at the first folder that is not empty.
+    """
     for path in (folder, *folder.parents):
         if path == top or not path.is_relative_to(top):
             return

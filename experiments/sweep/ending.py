@@ -1,4 +1,4 @@
-"""How a job of a sweep ends: the objective that Hydra is given, or the error."""
+"""How a job of a sweep ends: with an objective for Hydra, or with an error."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class NotStarted(JobFailed):
 
 
 class Elsewhere(JobFailed):
-    """Another process runs this job, or has finished it; this is no failure."""
+    """Another process runs this job, or has finished it. This is no failure."""
 
 
 def objective(result: Mapping[str, Any] | None) -> float | None:
-    """1 - best validation accuracy, None for a run without a result."""
+    """1 - best validation accuracy; None if the run has no result."""
     return None if result is None else 1.0 - float(result["best"]["accuracy/val"])
 
 
@@ -45,7 +45,7 @@ def value_of(ending: Outcome | Exception) -> float | None:
 
 
 def result_of(done: JobReturn) -> Any:
-    """What a job of any launcher returned or raised; Hydra's own property also prints the overrides of a failed one."""
+    """What a job returned or raised, without the overrides that Hydra prints for a failed job."""
     try:
         with redirect_stderr(StringIO()):
             return done.return_value
@@ -54,6 +54,6 @@ def result_of(done: JobReturn) -> Any:
 
 
 def refuse_dry_run(config: DictConfig) -> None:
-    """Raises ConfigError if a job was launched with dry_run=true: only our sweeper lists the jobs instead."""
+    """Raises ConfigError if a job was launched with dry_run=true: only the sweeper `listed` supports that key."""
     if config.dry_run:
         raise ConfigError("dry_run=true needs hydra/sweeper=listed, the default")

@@ -1,4 +1,4 @@
-"""How long jobs will take, from the time per step of finished runs of the same kind."""
+"""Estimates how long jobs take, from the time per step of finished runs of the same kind."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from experiments.tracking.run_paths import RunPaths
 from experiments.tracking.run_status import DONE, read_status, run_folders
 from experiments.tracking.strict_yaml import read_yaml
 
-MOST_READ = 200  # finished runs
+MOST_READ = 200  # at most this many finished runs are read
 
 
 def seconds_each(jobs: Sequence[Job], runs: Path) -> list[float | None]:
-    """The expected training time of each job, None where no run under `runs` is of its kind."""
+    """The expected training time of each job, None if no finished run below `runs` is of its kind."""
     kinds = _seconds_per_step(runs)
     expected = []
     for job in jobs:
@@ -46,7 +46,7 @@ def _seconds_per_step(runs: Path) -> dict[tuple[str, ...], list[float]]:
 
 
 def _kind(plain: dict[str, Any]) -> tuple[str, ...]:
-    """Component, strategy and sizes: what the time of a step depends on."""
+    """The options and sizes that determine the time of a step."""
     groups = [str(plain[group]) for group in ("model", "data")]
     named = [str(plain[group]["_target_"]) for group in ("component", "strategy", "optimizer")]
     return (*groups, *named, *(str(plain[key]) for key in ("batch_size", "device", "precision", "threads")))

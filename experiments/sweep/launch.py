@@ -1,4 +1,4 @@
-"""The stacked launcher: groups of jobs train as stacks, the others one by one, in worker processes."""
+"""The launcher `stacked`: trains groups of jobs as stacks and other jobs one by one, in worker processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ Ended = tuple[Any, bool]  # what a job returned or raised, and whether it failed
 
 
 def launch(launcher: Any, job_overrides: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
-    """Runs the jobs; how each ended, in their order. Raises Interrupted once all running jobs are saved."""
+    """Runs the jobs; returns how each ended, in their order.
+
+    Raises Interrupted at a signal, after all running jobs have saved.
+    """
     refuse_dry_run(launcher.config)
     setup_globals()
     root = Path(str(launcher.config.hydra.sweep.dir)).absolute()
@@ -52,13 +55,13 @@ def launch(launcher: Any, job_overrides: Sequence[Sequence[str]], first: int) ->
 
 
 def preview_launch(config: DictConfig, root: Path, jobs: Sequence[Job]) -> str:
-    """How `launch` would train the jobs, in words."""
+    """How `launch` would train the jobs, as text."""
     workers = _workers(config, jobs)
     return "; ".join(_plan_in_words(arrange(jobs, workers, read_stacks(root)), workers))
 
 
 def _compose_jobs(launcher: Any, root: Path, job_overrides: Sequence[Sequence[str]], first: int) -> list[Job]:
-    """For sweepers other than ours: composes the jobs and records them."""
+    """Composes and records the jobs of another sweeper than `listed`."""
     composer, identify = Composer(launcher.hydra_context.config_loader, launcher.config), Identifier()
     jobs = []
     for number, overrides in enumerate(job_overrides, first):
@@ -71,7 +74,7 @@ def _compose_jobs(launcher: Any, root: Path, job_overrides: Sequence[Sequence[st
 
 
 def _workers(config: DictConfig, jobs: Sequence[Job]) -> int:
-    """Processes: as many as there are cores for their threads, unless `workers` is set."""
+    """The number of processes: `workers`, or as many as the cores allow with the jobs' threads."""
     return int(config.workers or max(1, cores() // _threads(jobs)))
 
 
@@ -97,7 +100,10 @@ def _alone(launcher: Any, job: Job) -> Ended:
 
 
 def _together(launcher: Any, root: Path, unit: Unit) -> list[Ended]:
-    """Trains a stack; never raises but Interrupted."""
+    """Trains a stack; returns the errors of its runs instead of raising them.
+
+    Raises Interrupted at a signal.
+    """
     task, callbacks = launcher.task_function, launcher.hydra_context.callbacks
     try:
         refuse_if_stopped(root, task.name)
@@ -127,7 +133,7 @@ def _result_and_failure(ending: Outcome | Exception) -> Ended:
 
 
 def _job_return(job: Job, result: Any, failed: bool) -> JobReturn:
-    """What Hydra is told; the whole configuration stands for both of its parts."""
+    """A job's result in Hydra's form. Both of its configurations are the whole one, with Hydra's part."""
     status = JobStatus.FAILED if failed else JobStatus.COMPLETED
     done = JobReturn(job.overrides, job.config, job.config, getcwd(), job.config.hydra.job.name, status)
     done.return_value = result

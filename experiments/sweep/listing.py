@@ -1,4 +1,4 @@
-"""The jobs of a sweep: the product of its values, times its listed points, without the combinations left out."""
+"""Lists the jobs of a sweep: the product of its values and points, without the combinations in `leave_out`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _MISSING = object()
 def job_overrides(
     arguments: Sequence[str], params: Mapping[str, Any], points: Sequence[Mapping[str, Any]]
 ) -> list[list[str]]:
-    """The overrides of every job. `arguments` are those of the command line, which go before `params`.
+    """The overrides of every job. `arguments`, those of the command line, replace `params` of the same key.
 
-    Each of `points` sets several keys together: pairs instead of products. Text in a point that lists values, such as
-    `0.1,0.3` or `range(8)`, is one point for each of them. Raises ConfigError where the command line sets a key of
-    theirs too, and for no job or more than MOST_JOBS, before they are listed.
+    Each of `points` sets several keys together. Text in a point that lists values, such as `0.1,0.3` or `range(8)`, is
+    one point for each value.
+    Raises ConfigError if the command line also sets a key of `points`.
+    Raises ConfigError, before the jobs are listed, if there are none or more than MOST_JOBS.
     """
     typed = OverridesParser.create().parse_overrides([*(f"{key}={value}" for key, value in params.items()), *arguments])
     values = {override.get_key_element(): _values(override) for override in typed}
@@ -38,9 +39,9 @@ def job_overrides(
 
 
 def is_left_out(config: DictConfig, filters: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a job has all the values that one of `filters` names; a list there means any of its values.
+    """Whether a job has all the values in one of `filters`. A list in a filter matches each of its values.
 
-    Raises ConfigError for a filter with a key that no configuration has.
+    Raises ConfigError if the job has no such key.
     """
     return any(all(_matches(config, key, wanted) for key, wanted in one.items()) for one in filters if one)
 
@@ -48,7 +49,7 @@ def is_left_out(config: DictConfig, filters: Sequence[Mapping[str, Any]]) -> boo
 def refuse_settings_of_sweep(
     master: DictConfig, config: DictConfig, overrides: Sequence[str], keys: Sequence[str]
 ) -> None:
-    """Raises ConfigError if a job sets one of `keys` otherwise than the command: they act on the sweep as a whole."""
+    """Raises ConfigError if a job changes the command's value of one of `keys`: they apply to the whole sweep."""
     for key in keys:
         if OmegaConf.select(config, key) != OmegaConf.select(master, key):
             raise ConfigError(
@@ -58,7 +59,10 @@ def refuse_settings_of_sweep(
 
 
 def plain_list(node: Any, name: str) -> list[dict[str, Any]]:
-    """`hydra.sweeper.points` or `leave_out` as plain mappings; raises ConfigError for any other shape."""
+    """`hydra.sweeper.points` or `leave_out` as plain mappings.
+
+    Raises ConfigError if it is not a list of mappings.
+    """
     listed = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
     if listed is None:
         return []
@@ -84,7 +88,7 @@ def _values(override: Override) -> list[str]:
 
 
 def _is_longer(values: Iterable[Any]) -> bool:
-    """Whether there are more values than jobs may be; looks at no more of them."""
+    """Whether there are more than MOST_JOBS values; reads at most one more than that."""
     return sum(1 for _ in islice(values, MOST_JOBS + 1)) > MOST_JOBS
 
 
@@ -96,7 +100,7 @@ def _refuse_too_many(values: Iterable[Sequence[str]], points: Sequence[Sequence[
 
 
 def _expand(key: str, value: Any) -> list[str]:
-    """The overrides that a point's value stands for: itself, or those that its text lists."""
+    """The overrides of a point's value: one, or one for each value that its text lists."""
     try:
         typed = OverridesParser.create().parse_override(f"{key}={value}") if isinstance(value, str) else None
     except HydraException:  # text that has to be quoted
@@ -114,7 +118,7 @@ def _refuse_both(values: Mapping[str, Any], points: Sequence[Mapping[str, Any]])
 
 
 def as_typed(value: Any) -> str:
-    """A value as it is typed."""
+    """A value as text for the command line."""
     if isinstance(value, str):
         is_word = re.fullmatch(r"[A-Za-z_][\w./-]*", value, re.ASCII)
         if is_word and value.lower() not in ("true", "false", "null", "nan", "inf"):

@@ -33,7 +33,7 @@ Stack = tuple[str, ...]  # runs that train as one model: their configurations' h
 def record(root: Path, jobs: Sequence[Job], overrides: Sequence[str]) -> None:
     """Adds the jobs of the sweep with these overrides, or replaces their entries; sweeps may share a root.
 
-    The same command is the same sweep, known by its name.
+    The overrides determine the sweep's name, so the same command updates the same sweep.
     """
     entries = [entry(root, job) for job in jobs]
     with lock_root(root):
@@ -55,9 +55,9 @@ def _by(key: str, entries: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str
 
 @contextmanager
 def update_stacks(root: Path) -> Iterator[list[Stack]]:
-    """Gives the stacks, oldest first, and writes those that the block adds; other commands wait meanwhile.
+    """Yields the stacks, oldest first, and writes those that the block adds. Other commands wait meanwhile.
 
-    A run belongs to the last stack that lists it; a stack without a run of its own is removed.
+    A run belongs to the last stack that lists it. A stack to which no run belongs is removed.
     """
     with lock_root(root):
         known = read_stacks(root)
@@ -72,7 +72,7 @@ def update_stacks(root: Path) -> Iterator[list[Stack]]:
 
 
 def others_in(root: Path, jobs: Iterable[Job]) -> str:
-    """A sentence about runs in the root that are not of these jobs; empty if there are none."""
+    """A sentence about the root's runs that belong to none of these jobs; empty if there are no such runs."""
     own, known = {path_in(root, job.folder) for job in jobs}, _content(root)
     others = {one["folder"] for one in known["jobs"] if one["folder"] not in own and not one.get("same_as")}
     names = [one["name"] for one in known["sweeps"] if others.intersection(one["runs"])]
@@ -84,15 +84,15 @@ def others_in(root: Path, jobs: Iterable[Job]) -> str:
 
 
 def read_manifest(root: Path) -> list[Mapping[str, Any]]:
-    """The entries, in the order in which they were first planned; none without a manifest.
+    """The entries of the jobs, in the order in which they were first planned; empty without a manifest.
 
-    Raises DamagedFile for another file of that name.
+    Raises DamagedFile if the file is not a manifest.
     """
     return list(_content(root)["jobs"])
 
 
 def read_stacks(root: Path) -> list[Stack]:
-    """The stacks, oldest first; none without a manifest."""
+    """The stacks, oldest first; empty without a manifest."""
     return [tuple(one["members"]) for one in _content(root)["stacks"]]
 
 
@@ -110,7 +110,7 @@ def entry(root: Path, job: Job) -> dict[str, Any]:
 
 @contextmanager
 def lock_root(root: Path) -> Iterator[None]:
-    """Keeps other commands from the root's own files while the block runs."""
+    """Keeps other commands away from the root's manifest and command folders while the block runs."""
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(root / f".{NAME}.lock"):
         yield
@@ -137,12 +137,15 @@ def _write(root: Path, content: Mapping[str, Any]) -> None:
 
 
 def _numbers_only(overrides: Iterable[str]) -> list[str]:
-    """The overrides that the numbers depend on."""
+    """The overrides that affect results."""
     return [override for override in overrides if override_key(override) not in CONDUCT]
 
 
 def path_in(root: Path, folder: Path) -> str:
-    """A job's folder relative to the sweep's root; raises ConfigError if it is not below it."""
+    """A job's folder relative to the sweep's root.
+
+    Raises ConfigError if the folder is not below the root.
+    """
     plain = Path(os.path.normpath(folder))
     if root == plain or not plain.is_relative_to(root):
         raise ConfigError(f"{plain} is not below the sweep's root {root}; hydra.sweep.subdir must stay inside")

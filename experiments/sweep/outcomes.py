@@ -16,12 +16,12 @@ from experiments.tracking.run_status import DONE, FAILED, INTERRUPTED, NOT_APPLI
 
 NOT_STARTED = "NOT_STARTED"
 ELSEWHERE = "another command runs this job; run the same command later to see how it ended"
-UNFINISHED_ELSEWHERE = 3  # exit code: none failed, but other commands still run some
+UNFINISHED_ELSEWHERE = 3  # exit code: no job failed, but other commands still run some
 
 
 @dataclass(frozen=True)
 class JobReport:
-    """One job's end."""
+    """How one job ended."""
 
     job: Job
     status: str
@@ -29,7 +29,7 @@ class JobReport:
 
 
 def outcomes(jobs: Sequence[Job], errors: Mapping[Path, Exception]) -> list[JobReport]:
-    """How every job ended; `errors` holds, by folder, the errors that are not in a run folder."""
+    """How every job ended; `errors` has, by folder, the errors that no run folder records."""
     ended: list[JobReport] = []
     first: dict[Path, JobReport] = {}
     for job in jobs:
@@ -63,9 +63,9 @@ def _outcome(job: Job, raised: Exception | None) -> JobReport:
 
 
 def print_report(ended: Sequence[JobReport], stopped: bool) -> int:
-    """Prints the counts and the jobs that did not end well; gives the exit code.
+    """Prints the counts and the jobs that did not end well; returns the exit code.
 
-    If the sweep was `stopped`, the jobs that are left are only counted.
+    If the sweep was `stopped`, interrupted jobs and jobs that did not start are only counted.
     """
     statuses = [one.status for one in ended]
     for one in ended:

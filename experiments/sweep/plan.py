@@ -1,4 +1,4 @@
-"""The jobs of a sweep before anything runs: folder, hash, and what is to be done about each."""
+"""Plans the jobs of a sweep before anything runs: the folder, hash and state of each."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from experiments.tracking.run_status import (
 from experiments.training.identity import Identifier
 
 NEW = "new"  # no run is in the job's folder; the other states are the statuses of runs
-PATIENCE = 5.0  # seconds in which the processes of a killed command notice it, and save
+PATIENCE = 5.0  # seconds in which the processes of a killed command notice that and save
 REFUSED = "REFUSED"  # its configuration cannot run
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One job: its overrides, folder and configuration, and how far an earlier command came with it.
+    """One job: its overrides, folder and configuration, and the state in which an earlier command left it.
 
-    `same_as` is the folder of an earlier job with the same hash, which is the run of both; `reason` says why a job that
-    is refused or not applicable cannot run.
+    `same_as` is the folder of an earlier job with the same hash; both jobs are one run. `reason` says why a job that is
+    refused or not applicable cannot run.
     """
 
     number: int
@@ -58,21 +58,21 @@ class Job:
         return self.choices.plain if self.choices is not None else {}
 
     def runs(self) -> bool:
-        """Whether this command has to run it."""
+        """Whether this command runs the job."""
         if self.same_as is not None or self.state in (REFUSED, NOT_APPLICABLE):
             return False
         return self.begins_anew or self.state in (NEW, INTERRUPTED)
 
     @property
     def begins_anew(self) -> bool:
-        """Whether it replaces the run in its folder."""
+        """Whether the job replaces the run in its folder."""
         return bool(self.plain["overwrite"]) or (self.state == FAILED and self.plain["retry"] == "failed")
 
 
 def make_job(
     number: int, overrides: Sequence[str], folder: Path, config: DictConfig, identify: Identifier | None = None
 ) -> Job:
-    """The job of a composed configuration; its folder is not looked at."""
+    """Makes the job of a composed configuration, without reading its folder."""
     job = Job(number, list(overrides), folder, config)
     try:
         found = (identify or Identifier())(config, job.overrides)
@@ -90,7 +90,7 @@ def make_job(
 
 
 def compose_job(composer: Composer, overrides: Sequence[str], number: int, identify: Identifier) -> Job:
-    """The job of these overrides."""
+    """Composes the job of these overrides."""
     config = composer.with_number(overrides, number)
     return make_job(number, overrides, Path(str(config.hydra.runtime.output_dir)), config, identify)
 
@@ -98,7 +98,8 @@ def compose_job(composer: Composer, overrides: Sequence[str], number: int, ident
 def plan(jobs: Iterable[Job]) -> list[Job]:
     """The jobs with the states of their folders; repeated jobs are marked.
 
-    Raises FolderError or ConfigError if two of them, or one and an earlier run, share a folder.
+    Raises ConfigError if two different jobs share a folder.
+    Raises FolderError if a job and another configuration's run share a folder.
     """
     listed = list(jobs)
     _refuse_shared_folders(listed)
@@ -117,7 +118,7 @@ def _refuse_shared_folders(jobs: Sequence[Job]) -> None:
 
 
 def _without_repeats(jobs: Sequence[Job]) -> list[Job]:
-    """Jobs of one hash are one run, whatever they are called."""
+    """Marks each job that has the hash of an earlier job: both are one run."""
     first: dict[str, Path] = {}
     marked = []
     for job in jobs:
@@ -129,7 +130,10 @@ def _without_repeats(jobs: Sequence[Job]) -> list[Job]:
 
 
 def with_state(job: Job) -> Job:
-    """The job with the status of its folder; raises ConfigDiffers if another configuration's run is there."""
+    """The job with the status of the run in its folder.
+
+    Raises ConfigDiffers if the run has another configuration.
+    """
     if job.state == REFUSED or job.same_as is not None:
         return job
     status = read_status(job.folder)
@@ -143,7 +147,7 @@ def with_state(job: Job) -> Job:
 
 
 def settle(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs with their states, a moment later if other processes run some: those of a dead command are saving."""
+    """Reads running jobs' states again, after up to PATIENCE seconds: processes of a dead command may be saving."""
     running = [job.folder for job in jobs if job.state == RUNNING]
     until = time.monotonic() + PATIENCE
     if running:

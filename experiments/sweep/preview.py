@@ -14,7 +14,7 @@ from experiments.tracking.run_status import FAILED, INTERRUPTED, RUNNING
 
 
 def preview(root: Path, jobs: Sequence[Job], engine: str, at_a_time: int) -> str:
-    """The jobs as lines of text, the groups that could be stacked numbered, and the sums."""
+    """Two lines for each job, with the number of its stackable group, and the totals."""
     groups = list(dict.fromkeys(job.group for job in jobs if job.group is not None))
     width = len(str(max(len(jobs) - 1, 0)))
     lines = [f"root    {short_path(root)}", f"engine  {engine}", ""]
@@ -27,12 +27,12 @@ def preview(root: Path, jobs: Sequence[Job], engine: str, at_a_time: int) -> str
 
 
 def preview_one(job: Job) -> str:
-    """What a single run would do."""
+    """What the command would do with a single run."""
     return f"{job.config_hash}  {intention(job)}\n{short_path(job.folder)}\n{_sums([job], job.folder.parent, 1)}"
 
 
 def intention(job: Job) -> str:
-    """What this command would do about a job."""
+    """What the command would do with a job."""
     if job.same_as is not None:
         return f"skip: the same run as {job.same_as.name}"
     if job.state == REFUSED:

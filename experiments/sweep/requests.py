@@ -1,4 +1,4 @@
-"""What a job asks the training loop for, from the configuration that Hydra composed."""
+"""Makes the `Request` of a job from the configuration that Hydra composed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.training.run import Request
 
 
 def make_request(task: Any, config: DictConfig, quiet: bool) -> Request:
-    """What to run and where; `config` may lack Hydra's part, which HydraConfig then has."""
+    """Makes a request. If `config` lacks Hydra's part, HydraConfig has it."""
     hydra_config: Any = HydraConfig.get()
     folder = Path(hydra_config.runtime.output_dir)
     chosen = any(override.startswith("hydra.run.dir=") for override in hydra_config.overrides.hydra)
@@ -30,12 +30,12 @@ def make_request(task: Any, config: DictConfig, quiet: bool) -> Request:
 
 
 def chosen_options(hydra_config: Any) -> dict[str, str]:
-    """The names of the groups' options."""
+    """The chosen option of each group."""
     choices = hydra_config.runtime.choices
     return {group: str(choices[group]) for group in GROUPS if group in choices}
 
 
 def request_of(task: Any, job: Job) -> Request:
-    """The same for a job of a stack."""
+    """Makes the request of a job of a stack."""
     with current(job.config):
         return make_request(task, job.config, quiet=True)

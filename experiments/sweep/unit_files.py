@@ -1,4 +1,4 @@
-"""A stack as a file, for the process that trains it on any machine: the task that is sent there stays small."""
+"""Writes a stack into a file, for the process that trains it on any machine. The pickled task stays small."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def unit_file(units: Path, launched: str) -> Path:
 
 
 def write_unit(file: Path, requests: Sequence[Request | None]) -> None:
-    """Writes the argument of `run_group`."""
+    """Writes the requests of a stack, the argument of `run_group`."""
     content = {"requests": [None if one is None else _plain(one) for one in requests]}
     file.parent.mkdir(exist_ok=True)
     with replacing(file) as out:
@@ -29,7 +29,7 @@ def write_unit(file: Path, requests: Sequence[Request | None]) -> None:
 
 
 def read_unit(file: Path) -> list[Request | None] | None:
-    """The requests; None for a job without a file, which runs alone."""
+    """Reads the requests; None if there is no file, for a job that runs alone."""
     if not file.exists():
         return None
     return [None if one is None else _request(one) for one in json.loads(file.read_bytes())["requests"]]

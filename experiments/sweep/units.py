@@ -23,7 +23,7 @@ def launches_units(config: DictConfig) -> bool:
 
 
 def write_units(task: Any, root: Path, jobs: Sequence[Job], workers: int) -> list[Job]:
-    """Writes a file for each stack; gives the jobs to launch, one a unit, which trains all of it."""
+    """Writes a file for each stack; returns the jobs to launch, one for each unit. Such a job trains its whole unit."""
     with update_stacks(root) as stacks:
         units = arrange(jobs, workers, stacks)
     task.units = unit_folder(root, task.name)

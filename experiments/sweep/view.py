@@ -1,4 +1,4 @@
-"""The progress of a running sweep: one live line on a terminal, a line a finished job elsewhere."""
+"""Shows the progress of a running sweep: one live line on a terminal, elsewhere a line for each finished job."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from experiments.sweep.plan import Job
 from experiments.sweep.watch import SweepProgress, news_line
 from experiments.terminal.console import short_path
 
-EVERY = 0.5  # seconds between two looks; more if a look takes long
-SHARE = 0.02  # of the time may go into looking
+EVERY = 0.5  # seconds between two updates; more if an update takes long
+SHARE = 0.02  # largest share of the time for updates
 HEARTBEAT = 30.0  # seconds without a finished job after which plain output shows the progress
 
 

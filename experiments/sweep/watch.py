@@ -1,4 +1,4 @@
-"""The progress of a running sweep, read from its jobs' folders: so any process or machine may run them."""
+"""Reads the progress of a running sweep from its jobs' folders, whichever process or machine runs them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ TAIL = 8192  # bytes of a metrics file that hold its last line
 
 @dataclass
 class SweepProgress:
-    """The jobs that the command has to run; `look` brings their states up to date."""
+    """The states of the jobs that the command runs; `look` updates them."""
 
     jobs: Sequence[Job]
     ended: dict[int, str] = field(default_factory=dict)  # status by job number
-    running: dict[int, float] = field(default_factory=dict)  # share of its steps by job number
+    running: dict[int, float] = field(default_factory=dict)  # share of steps done by job number
     since: float = field(default_factory=time.monotonic)
     _seen: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._left = list(self.jobs)
-        for job in self.jobs:  # an earlier command's status is no news
+        for job in self.jobs:  # a status that an earlier command wrote is not reported
             self._seen[job.number] = _changed_at(job)
 
     def look(self) -> list[tuple[Job, dict[str, Any]]]:
-        """The jobs that have ended since the last look, with their status."""
+        """Updates the states; returns the jobs that have ended since the last call, with their status."""
         news = []
         for job in self._left:
             changed = _changed_at(job)
@@ -63,7 +63,7 @@ class SweepProgress:
         return len(self.ended) + sum(self.running.values())
 
     def words(self) -> str:
-        """Counts, throughput, time left."""
+        """Counts, throughput and time left, as text."""
         seconds = max(time.monotonic() - self.since, 1e-9)
         failed = sum(status == FAILED for status in self.ended.values())
         parts = [f"{len(self.running)} running", f"{failed} failed" if failed else ""]

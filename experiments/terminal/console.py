@@ -11,11 +11,11 @@ from typing import Any
 
 from experiments.tracking.run_folder import RunFolder
 
-WIDE = 100  # columns from which a terminal shows the time left
+WIDE = 100  # a terminal of at least so many columns also shows the time left
 
 
 class Progress:
-    """A bar with loss, accuracy and gradient norm on a terminal; elsewhere, and in the log, a line an evaluation."""
+    """On a terminal a bar with loss, accuracy, gradient norm; elsewhere and in the log a line for each evaluation."""
 
     def __init__(self, title: str, total: int, done: int, folder: RunFolder) -> None:
         self.title, self.total, self._folder = title, total, folder
@@ -59,7 +59,7 @@ class Progress:
         return gap.join(f"{name} {self._shown[tag]:.3g}" for name, tag in shown if tag in self._shown)
 
     def close(self) -> None:
-        """Takes the bar down."""
+        """Stops the bar."""
         if self._bar is not None:
             self._bar.stop()
 
@@ -76,7 +76,7 @@ def table(rows: list[tuple[str, str]], whole: Collection[str] = ()) -> str:
 
 
 def short_path(path: Path) -> str:
-    """A path, relative to where the program was started if that is shorter."""
+    """A path as text, relative to the folder where the program was started if that is shorter."""
     from hydra.core.hydra_config import HydraConfig
 
     moved = HydraConfig.initialized() and HydraConfig.get().job.chdir

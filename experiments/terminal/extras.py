@@ -1,4 +1,4 @@
-"""How to get the packages that the project does not install by itself."""
+"""Names the command that installs a package of an extra."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def install(extra: str) -> str:
 
 @contextmanager
 def needing(extra: str) -> Iterator[None]:
-    """Names the extra in the ModuleNotFoundError of a block that needs it."""
+    """Names the extra in a ModuleNotFoundError of the block."""
     try:
         yield
     except ModuleNotFoundError as error:

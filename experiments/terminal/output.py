@@ -1,4 +1,4 @@
-"""Standard output and error whose failures do not stop a run: a closed pipe, a full disk, a narrow encoding."""
+"""Keeps a run going if its output cannot be written: a closed pipe, a full disk, a narrow encoding."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Lasting:
         try:
             function(*arguments)
         except OSError:
-            with suppress(OSError), open(os.devnull, "w") as nowhere:  # so that the buffer's rest does not fail at exit
+            with suppress(OSError), open(os.devnull, "w") as nowhere:  # else the rest of the buffer fails at exit
                 os.dup2(nowhere.fileno(), self._stream.fileno())
 
     def __getattr__(self, name: str) -> Any:
@@ -38,7 +38,7 @@ class Lasting:
 
 @contextmanager
 def lasting_output() -> Iterator[None]:
-    """Makes standard output and error, if there are any, such streams in a block."""
+    """Replaces standard output and error, if there are any, by `Lasting` streams while the block runs."""
     before = sys.stdout, sys.stderr
     streams = [stream and Lasting(stream) for stream in before]
     sys.stdout, sys.stderr = streams

@@ -1,4 +1,4 @@
-"""The closing table of a run."""
+"""The table that a run prints at its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from experiments.terminal.console import short_path, table
 
 
 def closing_table(result: Mapping[str, Any], folder: Path) -> str:
-    """Scores, gap, gradient norms, what never trained, where the run is, and the command that shows its curves."""
+    """Scores, gap, gradient norms, parameters that never trained, run folder, and the command that shows the curves."""
     metrics, best = result["metrics"], result["best"]
     rows = [("hard accuracy", _accuracies(metrics, ""))]
     if "accuracy/val_soft" in metrics:
@@ -36,7 +36,7 @@ def closing_table(result: Mapping[str, Any], folder: Path) -> str:
 
 
 def closing_line(result: Mapping[str, Any]) -> str:
-    """The best model's scores, and how many parameters never trained."""
+    """The best scores, and how many parameters never trained."""
     best = result["best"]
     dead = len(result.get("zero_gradient", ())) + len(result.get("never_trained", ()))
     scores = f"{best['accuracy/val']:.4f} validation, {best['accuracy/test']:.4f} test"

@@ -22,6 +22,7 @@ class RunPaths:
         self.diagnostics = self.path / "diagnostics.jsonl"  # the measurements of `diagnostics`, at its own steps
         self.log = self.path / "train.log"  # the run's messages, and how it failed
         self.result = self.path / "result.json"
+        self.test_outcomes = self.path / "test_outcomes.json"  # which test samples were classified right
         self.checkpoints = self.path / "checkpoints"
         self.last_checkpoint = self.checkpoints / LAST
         self.best_checkpoint = self.checkpoints / BEST  # the best validation accuracy
@@ -35,7 +36,8 @@ class RunPaths:
     def places(self) -> Iterator[Path]:
         """Lists the paths of all files with a fixed name, and of their temporary files, except status and lock."""
         yield from _with_temporary(self.checkpoints / name for name in (LAST, PREVIOUS, BEST))
-        yield from _with_temporary([self.metrics, self.diagnostics, self.result, self.env, self.config, self.log])
+        yield from _with_temporary([self.metrics, self.diagnostics, self.result, self.test_outcomes])
+        yield from _with_temporary([self.env, self.config, self.log])
         yield from _with_temporary(self.hydra / name for name in ("config.yaml", "overrides.yaml", "hydra.yaml"))
 
 

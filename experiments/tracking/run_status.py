@@ -57,7 +57,7 @@ def write_status(path: Path, status: Mapping[str, Any], seal: Mapping[str, Any])
 
 def make_seal(run: RunPaths) -> dict[str, Any]:
     """Returns size and checksum by name of the files that readers of a run use; checkpoints hold their own."""
-    files = (run.config, run.env, run.metrics, run.diagnostics, run.result)
+    files = (run.config, run.env, run.metrics, run.diagnostics, run.result, run.test_outcomes)
     hashed = {file.name: hash_start(file) for file in files if file.is_file()}
     return {name: {"bytes": size, SEAL: digest.hexdigest()} for name, (size, digest) in hashed.items()}
 

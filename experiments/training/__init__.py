@@ -1,1 +1,1 @@
-"""One run: its model, its training loop, its scores, and the files that it leaves."""
+"""One run: its model, training loop, scores and files."""

@@ -1,4 +1,4 @@
-"""Builds the model of checked choices, and sets unused knobs to None in the configuration."""
+"""Builds the model of a checked configuration, and sets keys without effect to None."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from experiments.training.initialise import initialise
 from experiments.training.needs import require_memory
 from surrogates import EmptyCell, hard_layers
 
-# The keys of strategy without effect if a knob has none.
+# Keys of the strategy without effect if its op uses no temperature, or no kernel.
 DEPENDENT = {"temperature": ("temperature", "schedule", "final_temperature", "clock", "gap"), "kernel": ("kernel",)}
 
 
 def build_model(choices: Choices, training: bool = False) -> nn.Module:
-    """The chosen model with the chosen component, its weights drawn from the seed; no global generator moves.
+    """Builds the chosen model with the chosen component, and draws its weights from the seed.
 
-    Raises ConfigError for sizes that do not fit, or that this machine cannot hold (`training` says whether the model
-    will be trained), EmptyCell if the component's op lacks the strategy's reading.
+    `training`: whether the model will be trained, which takes more memory. Global generators do not change.
+    Raises ConfigError if sizes do not fit together, or if this machine lacks the memory.
+    Raises EmptyCell if the component's op lacks the strategy's reading.
     """
     try:
         require_memory(choices, training)
@@ -48,13 +49,13 @@ def _model(choices: Choices) -> nn.Module:
         model: nn.Module = choices.model(input_shape=data.input_shape, classes=data.classes, component=component)
     if settings.batch_size == 1 and any(isinstance(m, nn.BatchNorm1d) for m in model.modules()):
         raise ValueError("batch_size=1 is too small for model.batch_norm=true, which needs two samples")
-    if not isinstance(model, GivenModel):  # which has its own weights
+    if not isinstance(model, GivenModel):  # a given model keeps its weights
         initialise(model, settings.seed)
     return model.to(settings.device, floating(settings))
 
 
 def trial_model(choices: Choices) -> nn.Module:
-    """The model on the CPU, in float32, to look at: a process that has started CUDA could not fork its workers."""
+    """Builds the model on the CPU, in float32, for inspection: a process that has started CUDA cannot fork workers."""
     settings = dataclasses.replace(choices.settings, device="cpu", precision="float32")
     return build_model(dataclasses.replace(choices, settings=settings))
 
@@ -65,17 +66,17 @@ def floating(settings: Settings) -> torch.dtype:
 
 
 def drop_unused_knobs(plain: dict[str, Any], model: nn.Module, overrides: Iterable[str]) -> list[str]:
-    """Sets knobs to None that this strategy does not use on this op; returns a note for each that the user set."""
+    """Sets the strategy's keys without effect on this model to None; returns a note for each that the user typed."""
     return drop_knobs(plain, used_knobs(model), overrides)
 
 
 def used_knobs(model: nn.Module) -> set[str]:
-    """The knobs of the strategy that have an effect on one of the model's ops."""
+    """Those of `temperature` and `kernel` that affect an op of the model."""
     return {knob for layer in hard_layers(model).values() for knob in layer.strategy.uses(layer.op)}
 
 
 def drop_knobs(plain: dict[str, Any], used: set[str], overrides: Iterable[str]) -> list[str]:
-    """`drop_unused_knobs` for a model whose used knobs are known."""
+    """As `drop_unused_knobs`, from the result of `used_knobs`."""
     dropped = set()
     for knob in DEPENDENT.keys() - used:
         for key in DEPENDENT[knob]:
@@ -86,11 +87,14 @@ def drop_knobs(plain: dict[str, Any], used: set[str], overrides: Iterable[str]) 
 
 
 def prepare(threads: int, device: str) -> None:
-    """Sets this process's threads and determinism; raises ConfigError for a device that is absent or lacks float64."""
+    """Sets this process's number of threads, and determinism on CUDA.
+
+    Raises ConfigError if the device is absent or lacks float64.
+    """
     torch.set_num_threads(threads)
     try:
         cuda = torch.device(device).type == "cuda"
-        if cuda:  # before CUDA starts: else its matrix products are not deterministic
+        if cuda:  # CUDA reads it when it starts; without it matrix products are not deterministic
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         float(torch.zeros((), device=device, dtype=torch.float64))
     except (RuntimeError, AssertionError, TypeError) as error:

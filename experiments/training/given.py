@@ -1,6 +1,6 @@
-"""A model and data that Python gives as objects, known in a configuration by a digest of what they hold.
+"""A model and data that a caller gives as objects. The configuration holds their digests.
 
-The objects are not saved. To resume or load such a run, they must be given again.
+The objects are not saved. To resume or load such a run, the caller gives them again.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ NODES: dict[str, dict[str, Any]] = {  # the options that stand for objects, by g
     "model": {"_target_": f"{__name__}.GivenModel", "_partial_": True, "digest": "???"},
     "data": {"_target_": f"{__name__}.GivenData", "digest": "???", "classes": "???", "shape": "???"},
 }
-_models: Mapping[str, nn.Module] = {}  # the objects of the present calls, by digest
+_models: Mapping[str, nn.Module] = {}  # the objects of the open `offer` blocks, by digest
 _data: Mapping[str, Dataset] = {}
 
 
 @contextmanager
 def offer(models: Mapping[str, nn.Module], data: Mapping[str, Dataset]) -> Iterator[None]:
-    """Lets the runs of a block find these objects by their digests."""
+    """Lets runs inside the block find these objects by their digests."""
     global _models, _data
     before = _models, _data
     _models, _data = {**_models, **models}, {**_data, **data}
@@ -41,9 +41,9 @@ def offer(models: Mapping[str, nn.Module], data: Mapping[str, Dataset]) -> Itera
 
 
 def model_digest(model: nn.Module) -> str:
-    """A digest of a model's class, layers, weights and buffers; its code is not in it.
+    """A digest of a model's class, layers, weights and buffers, but not of its code.
 
-    Raises ConfigError for a model without a hard layer.
+    Raises ConfigError if the model has no hard layer.
     """
     if not hard_layers(model):
         raise ConfigError(
@@ -58,9 +58,10 @@ def model_digest(model: nn.Module) -> str:
 
 
 def make_dataset(parts: Sequence[Any]) -> Dataset:
-    """Training, validation and test data as one data set, the samples as they are; raises DataError.
+    """Makes a data set of training, validation and test data. The samples are not standardised.
 
     A part is a pair of samples (N, ...) and labels (N,) from 0, or a Dataset of torch with such pairs.
+    Raises DataError for any other part.
     """
     tensors = [_tensors(name, part) for name, part in zip(("train", "val", "test"), parts, strict=True)]
     classes = max(int(y.max()) + 1 if y.numel() else 1 for _, y in tensors)
@@ -92,7 +93,7 @@ def _tensors(name: str, part: Any) -> tuple[Tensor, Tensor]:
 
 
 class GivenLayers(Component):
-    """Stands for the hard layers of a given model; holds the strategy that they get."""
+    """Takes the component's place in a configuration; holds the strategy for a given model's hard layers."""
 
     def __init__(self, strategy: Strategy) -> None:
         super().__init__()
@@ -100,10 +101,10 @@ class GivenLayers(Component):
 
 
 class GivenModel(nn.Module):
-    """A copy of the given model, from its own weights, with every hard layer under the run's strategy.
+    """A copy of the given model with its weights, and with every hard layer under the run's strategy.
 
-    Raises ConfigError if the model is not given, or makes no logits (batch, classes) of a batch; EmptyCell for an op
-    that lacks what the strategy needs.
+    Raises ConfigError if the model is not given, or if its output is not logits (batch, classes).
+    Raises EmptyCell if an op lacks a reading that the strategy needs.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class GivenModel(nn.Module):
         if digest not in _models:
             raise ConfigError(
                 "the model of this run was given as an object and is not saved; give it again: "
-                "experiments.train(model=...) to resume, experiments.load(run, model=...) to load"
+                "hardgrad.train(model=...) to resume, hardgrad.load(run, model=...) to load"
             )
         layers = component()
         assert isinstance(layers, GivenLayers)
@@ -147,7 +148,7 @@ def _check_logits(model: nn.Module, input_shape: tuple[int, ...], classes: int) 
 
 @dataclass(frozen=True)
 class GivenData:
-    """The given data set with this digest; `shape` of a sample as 1x8x8."""
+    """The given data set with this digest; `shape` is the shape of a sample, written 1x8x8."""
 
     digest: str
     classes: int
@@ -155,11 +156,11 @@ class GivenData:
 
     @property
     def root(self) -> None:
-        """No folder."""
+        """None: there are no files."""
 
     @property
     def download(self) -> bool:
-        """No file."""
+        """False: there are no files."""
         return False
 
     @property
@@ -168,10 +169,13 @@ class GivenData:
         return tuple(map(int, self.shape.split("x"))) if self.shape else ()
 
     def load(self) -> Dataset:
-        """The object; raises DataError if it is not given."""
+        """Returns the given data set.
+
+        Raises DataError if it is not given.
+        """
         if self.digest not in _data:
             raise DataError(
                 "the data of this run were given as objects and are not saved; give them again: "
-                "experiments.train(data=(train, val, test))"
+                "hardgrad.train(data=(train, val, test))"
             )
         return _data[self.digest]

@@ -1,4 +1,4 @@
-"""What a run is known by before it runs: its checked configuration, and whether its pair is applicable."""
+"""Checks a run's configuration, and whether its pair is applicable, before it runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from surrogates import EmptyCell
 
 @dataclasses.dataclass(frozen=True)
 class Identity:
-    """`missing` names the missing reading of a component and a strategy that do not go together."""
+    """A checked configuration. If its pair is not applicable, `missing` names the reading that its op lacks."""
 
     choices: Choices
     missing: str | None = None
@@ -24,18 +24,21 @@ class Identity:
 
     @property
     def config_hash(self) -> str:
-        """The name of the configuration."""
+        """The hash of the configuration."""
         return config_hash(self.choices.plain)
 
 
 class Identifier:
-    """Identifies the configurations of one sweep; jobs that differ in other keys share one trial model."""
+    """Checks the configurations of one sweep. Jobs with the same component, strategy, model and data share a model."""
 
     def __init__(self) -> None:
         self._known: dict[str, set[str] | Exception] = {}
 
     def __call__(self, config: DictConfig, overrides: Sequence[str]) -> Identity:
-        """Raises ConfigError for a configuration that cannot run; neither loads data nor asks for a device."""
+        """Checks one configuration, without loading data or using its device.
+
+        Raises ConfigError if it cannot run.
+        """
         choices = choose(config)
         used = self._used_knobs(choices)
         if isinstance(used, EmptyCell):
@@ -45,7 +48,7 @@ class Identifier:
         return Identity(choices, None, drop_knobs(choices.plain, used, overrides))
 
     def _used_knobs(self, choices: Choices) -> set[str] | Exception:
-        """The knobs that have an effect, or why no model can be built."""
+        """Those of `temperature` and `kernel` that have an effect, or the error of building the model."""
         parts = [choices.plain[group] for group in ("component", "strategy", "model", "data")]
         key = json.dumps([*parts, choices.settings.batch_size == 1])
         if key not in self._known:

@@ -1,4 +1,4 @@
-"""Initial weights from a generator of their own: for one seed every strategy starts with the same weights."""
+"""Draws initial weights from a separate generator: with one seed every strategy starts with the same weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.nn.utils import parametrize
 
 
 def stream(name: str, seed: int) -> torch.Generator:
-    """A generator for one use of randomness (`init`, ...) of a run; streams of one seed are independent."""
+    """Makes the generator for one purpose, such as `init`. Generators for different purposes are independent."""
     digest = hashlib.blake2b(f"{name}:{seed}".encode(), digest_size=8).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest, "little") >> 1)
 
@@ -28,7 +28,7 @@ def initialise(model: nn.Module, seed: int) -> None:
 
 
 def _trained_weight(layer: nn.Module) -> Tensor:
-    """The weight that training changes: of a parametrized layer the original, not the one that it applies."""
+    """The weight that the optimizer changes: in a parametrized layer the original, not the computed one."""
     parametrized = parametrize.is_parametrized(layer, "weight")
     weight = layer.parametrizations.weight.original if parametrized else layer.weight  # type: ignore[union-attr]
     assert isinstance(weight, Tensor)

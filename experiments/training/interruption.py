@@ -1,4 +1,4 @@
-"""Signals stop a run after the running step, with everything saved."""
+"""Stops a run at a signal: the current step ends, and a checkpoint is written."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Pruned(Exception):
-    """The run's watcher ended it, for the reason in the message; the run can be resumed."""
+    """The run's `watch` function ended it; the message gives the reason. The run can be resumed."""
 
 
 class Stop:
-    """The signal that asked for a stop, if one did; a second one interrupts the step, unless `patient`."""
+    """Keeps the signal that asked for a stop. A second signal interrupts the step, unless `patient`."""
 
-    everywhere: ClassVar[int | None] = None  # asks every block of this process, in any thread
+    everywhere: ClassVar[int | None] = None  # a signal for every `Stop` of this process, in any thread
 
     def __init__(self, patient: bool = False) -> None:
         self.patient = patient
@@ -31,11 +31,14 @@ class Stop:
 
     @property
     def signum(self) -> int | None:
-        """The signal, None as long as there was none."""
+        """The signal; None before it arrives."""
         return Stop.everywhere if self._received is None else self._received
 
     def handle(self, signum: int, _: Any) -> None:
-        """Notes a signal."""
+        """Keeps the signal.
+
+        Raises Interrupted at a second signal, unless `patient`.
+        """
         if self._received is not None and not self.patient:
             raise Interrupted(signum)
         self._received = signum
@@ -43,7 +46,7 @@ class Stop:
 
 @contextmanager
 def stop_signals(patient: bool = False) -> Iterator[Stop]:
-    """Catches SIGINT and SIGTERM in a block of the main thread; other threads receive no signals."""
+    """Catches SIGINT and SIGTERM while the block runs, in the main thread; other threads receive no signals."""
     stop = Stop(patient)
     try:
         before = {number: signal.signal(number, stop.handle) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -57,7 +60,10 @@ def stop_signals(patient: bool = False) -> Iterator[Stop]:
 
 
 def interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
-    """The interrupt that another error hides: OmegaConf's clean-up fails if a signal arrives in the middle of it."""
+    """Finds the KeyboardInterrupt during which another error arose; None if there is none.
+
+    OmegaConf raises such an error if a signal arrives during its clean-up.
+    """
     found: BaseException | None = error
     while found is not None and not isinstance(found, KeyboardInterrupt):
         found = found.__context__

@@ -1,4 +1,4 @@
-"""A finished run's model, and its data."""
+"""Loads the trained model of a run, and its configuration."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ def load(
     device: str = "cpu",
     model: nn.Module | None = None,
 ) -> nn.Module:
-    """The trained model of a run folder in evaluation mode: an ordinary nn.Module whose hard layers are hard.
+    """Loads the trained model of a run folder, in evaluation mode: an ordinary nn.Module with hard ops.
 
     `which`: the checkpoint that was best on validation data, or the last one. `model`: the object that was trained, for
     a run whose model was given as an object; a copy of it gets the trained weights.
-    Raises FileNotFoundError for a folder without a run, CheckpointError if that checkpoint is absent or does not fit,
-    EmptyCell for a run that was not applicable, ConfigError for one with a class of a module that is not imported.
+    Raises FileNotFoundError if the folder holds no run.
+    Raises CheckpointError if the checkpoint is absent or does not fit.
+    Raises EmptyCell if the run's pair was not applicable.
+    Raises ConfigError if the configuration names a class of a module that is not imported.
     """
     if which not in ("best", "last"):
         raise ValueError(f"which must be 'best' or 'last', got {which!r}")
@@ -56,7 +58,7 @@ def load(
 
 
 def choices_of(run: RunPaths) -> Choices:
-    """The choices of the run's configuration, on the CPU; unused knobs get their defaults."""
+    """Reads a run's configuration, for use on the CPU. Keys without effect get their defaults."""
     return _choices_and_hash(run)[0]
 
 
@@ -74,5 +76,5 @@ def _choices_and_hash(run: RunPaths) -> tuple[Choices, str]:
         raise ConfigError(f"{run.config} is not the configuration of a run")
     for key in [key for key, value in config.strategy.items() if value is None]:
         del config.strategy[key]
-    config.device, config.engine = "cpu", "auto"  # an earlier version had an engine that is gone
+    config.device, config.engine = "cpu", "auto"  # the engine of an earlier version may no longer exist
     return choose(config, may_import=False), digest

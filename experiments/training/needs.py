@@ -1,17 +1,17 @@
-"""What a run will need at least, from its configuration, before anything is built: memory, and time.
+"""Lower bounds of a run's memory and time, from its configuration, before anything is built.
 
 Memory in bytes, b the bytes of a number, P parameters, A activations of a sample, B the batch size, S samples:
 
-- weights:     3 P b, the weights, their gradients and the best weights so far; P b where nothing is trained
-- layers:      10,000 a block, Python's and torch's objects
-- activations: B A b, times the repeats of a component's op and the samples of a strategy
-- data:        S (b + 1) times the numbers of a sample, the standardised ones and the bytes they are made from
+- weights:     3 P b for the weights, their gradients and the best weights so far; P b without training
+- layers:      10,000 for each block: objects of Python and torch
+- activations: B A b, times the repeats of the component's op and the noise samples of the strategy
+- data:        S (b + 1) times the numbers in a sample: standardised numbers, and the bytes that they come from
 
-P and A are those of the linear and conv layers (`ModelSize`), times the replicas of a stack. The optimizer's state,
-intermediate results and the program itself are not counted: what is refused cannot fit.
+P and A count linear and conv layers only (`ModelSize`); a stack multiplies them by its replicas. The optimizer's state,
+intermediate results and the program are not counted. So a run that is refused really cannot fit.
 
-Time in seconds: 5e-5 a step, 1e-5 a call of a block's op, 1e-5 a generated sample, and the 6 P B operations of a step
-at 2e11 a second and thread. No machine is faster: what is called long is longer.
+Time in seconds: 5e-5 for each step, 1e-5 for each call of a block's op, 1e-5 for each generated sample, and the 6 P B
+operations of each step at 2e11 per second and thread. A real machine is slower, so a run takes longer than this.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_by
 
 @dataclass(frozen=True)
 class Need:
-    """Bytes for one purpose, and the root keys and groups of the configuration that set how many."""
+    """The bytes for one purpose; `keys` are the root keys and groups that determine their number."""
 
     bytes: int
     purpose: str
@@ -46,7 +46,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Scale:
-    """The sizes that a configuration asks for; `repeats` of every component's op, `draws` of its noise."""
+    """The sizes in a configuration; `repeats`: calls of a component's op in a pass; `draws`: draws of its noise."""
 
     model: ModelSize
     repeats: int
@@ -55,7 +55,7 @@ class Scale:
 
     @classmethod
     def of(cls, choices: Choices) -> Scale:
-        """0 where a model or a data set of other people states none."""
+        """Reads the sizes; a size that a model or data set does not state is 0."""
         with torch.random.fork_rng(devices=[]):
             component = choices.component(strategy=choices.strategy)
         fan_in, own = sum(component.branches.values()), sum(p.numel() for p in component.parameters())
@@ -68,14 +68,17 @@ class Scale:
 
 
 def require_memory(choices: Choices, training: bool) -> None:
-    """Raises ConfigError, with the estimate, the memory there is and the keys, for what this machine cannot hold."""
+    """Checks that the run fits into this machine's memory.
+
+    Raises ConfigError if it does not, with the estimate, the memory and the keys that determine it.
+    """
     reason = shortage(choices, training=training)
     if reason:
         raise ConfigError(reason)
 
 
 def shortage(choices: Choices, replicas: int = 1, training: bool = True) -> str | None:
-    """Why a run, or a stack of replicas, cannot fit into this machine's memory; None if it may."""
+    """Why a run, or a stack of replicas, cannot fit into this machine's memory; None if it may fit."""
     there = memory(choices.settings.device)
     needs = list(_needs(choices, Scale.of(choices), replicas, training))
     total = sum(need.bytes for need in needs)
@@ -104,7 +107,7 @@ def _needs(choices: Choices, scale: Scale, replicas: int, training: bool) -> Ite
 
 
 def note_long(choices: Choices) -> list[str]:
-    """A note for a run that takes more than a day on any machine; empty for others."""
+    """A note for a run that takes more than a day on any machine; empty for a shorter run."""
     seconds = least_seconds(choices)
     if seconds < LONG:
         return []
@@ -114,7 +117,7 @@ def note_long(choices: Choices) -> list[str]:
 
 
 def least_seconds(choices: Choices) -> float:
-    """The time that a run takes at least, on the fastest machine there is."""
+    """A lower bound of the time that a run takes."""
     scale, settings = Scale.of(choices), choices.settings
     speed = 2e11 * settings.threads if torch.device(settings.device).type == "cpu" else 1e15
     operations = 6.0 * settings.batch_size * scale.model.parameters
@@ -123,9 +126,9 @@ def least_seconds(choices: Choices) -> float:
 
 
 def memory(device: str) -> int | None:
-    """Bytes of the device, or of this machine or container; None where the system does not say."""
+    """The bytes of memory of the GPU, or of this machine or container; None if the system does not say."""
     if torch.device(device).type == "cuda":
-        if not torch.cuda.is_available():  # the jobs of a cluster are planned on another machine
+        if not torch.cuda.is_available():  # a cluster's jobs are planned on a machine that may lack a GPU
             return None
         return int(torch.cuda.get_device_properties(device).total_memory)
     known = [_limit(path) for path in LIMITS]
@@ -143,13 +146,13 @@ def _limit(path: str) -> int | None:
 
 
 def _largest_numbers(plain: dict[str, Any], keys: Iterable[str]) -> list[str]:
-    """The two largest whole numbers among some keys and those of some groups, as they are typed."""
+    """The two largest whole numbers among these keys and groups, written as overrides."""
     found = {key: value for key, value in flatten({key: plain[key] for key in keys}).items() if type(value) is int}
     return [f"{key}={found[key]}" for key in sorted(found, key=lambda key: -found[key])[:2]]
 
 
 def _readable(count: int) -> str:
-    """Bytes in the largest unit of which there is at least one."""
+    """Bytes as text, in the largest unit in which the number is at least 1."""
     units = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
     power = min((len(str(count)) - 1) // 3, len(units) - 1)
     return f"{count / 1000**power:.3g} {units[power]}"

@@ -1,4 +1,4 @@
-"""The files that one run writes while it trains: curves, log, checkpoints, and at the end its result."""
+"""Writes the files of one run while it trains: curves, log, checkpoints, and at the end the result."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from experiments.tracking.run_folder import RunFolder
 from experiments.tracking.run_status import RUNNING
 from experiments.tracking.strict_json import write_json
 from experiments.tracking.tensorboard import CurveWriter
+from experiments.tracking.test_outcomes import Owner, Which, write_test_outcomes
 
 Watch = Callable[[int, Mapping[str, float]], None]
 
 
 class Record:
-    """The files of a claimed run folder; `step` is the last one that they hold, None for a new run.
+    """The files of a claimed run folder; `step` is the last logged step in them, None for a new run.
 
-    `findings` is the log of the diagnostics, None without them. `title` is for the progress bar; `watch` receives the
-    logged values of a step, and may raise Pruned.
+    `test_sha256` is the hash of the test part. `findings` is the log of the diagnostics; None without them. `title` is
+    for the progress bar. `watch` receives each step's logged values, and may raise Pruned.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Record:
         log: MetricsLog,
         diagnostics: Diagnostics,
         step: int | None,
+        test_sha256: str,
         findings: MetricsLog | None = None,
         title: str = "",
         watch: Watch | None = None,
@@ -42,6 +44,7 @@ class Record:
         self.diagnostics, self.findings = diagnostics, findings
         self._logged_at = (time.monotonic(), step or 0)
         self.title, self.watch = title, watch
+        self._owner = Owner(folder.config_hash, test_sha256)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Writes the logged values of a step."""
@@ -74,6 +77,11 @@ class Record:
     def note_time(self) -> None:
         """Records the run's seconds so far, so that a kill does not lose them."""
         self.folder.write_status(RUNNING)
+
+    def write_test_outcomes(self, right: Mapping[Which, Tensor]) -> None:
+        """Writes which test samples the last and the best model classified right, bool (N,) each."""
+        self.folder.refuse_if_moved()
+        write_test_outcomes(self.folder, self._owner, {which: bits.numpy() for which, bits in right.items()})
 
     def finish(
         self,

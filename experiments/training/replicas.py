@@ -1,4 +1,4 @@
-"""What a session and its validation need of a trainer, which trains R >= 1 replicas."""
+"""The interface of a trainer of R >= 1 replicas, as `Session` and `Validation` use it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Values = dict[str, float]  # by tag
 
 
 class Replicas(Protocol):
-    """R models in training, numbered from 0.
+    """Trains R models, numbered from 0.
 
-    `template` is a model of their architecture, alone. `faults` says what was first not finite in a replica; `diverged`
-    are the replicas that stop for that. `records` say which parameters ever received a gradient.
+    `template` is one unstacked model of their architecture. `faults` describes each replica's first value that was not
+    finite; `diverged` are the replicas that stop because of it. `records` hold which parameters received a gradient.
     """
 
     engine: str
@@ -34,29 +34,32 @@ class Replicas(Protocol):
 
     @property
     def key(self) -> int | Tensor:
-        """The seed of their noise, or seeds (R,)."""
+        """The seed of the noise; in a stack the seeds, (R,)."""
 
     @property
     def diverged(self) -> set[int]:
-        """The replicas that stop."""
+        """The replicas that stop because a value was not finite."""
 
     def advance(self) -> list[Values]:
-        """One optimizer step of all; what is logged at it by replica, or an empty list. Adds to `faults`."""
+        """Makes one optimizer step of all replicas; adds to `faults`.
+
+        Returns each replica's logged values; an empty list if the step is not logged.
+        """
 
     def batch(self, r: int, step: int) -> tuple[Tensor, Tensor]:
         """The samples of optimizer step `step`, counted from 1, of one replica."""
 
     def single(self, r: int) -> nn.Module:
-        """One replica as a model alone, as this step of training left it."""
+        """One replica as an unstacked model, in its present state."""
 
     def weights(self, r: int) -> dict[str, Tensor]:
-        """One replica's weights and buffers, copied."""
+        """Copies of one replica's weights and buffers."""
 
     def load_weights(self, weights: Sequence[dict[str, Tensor]]) -> None:
-        """Replaces the weights and buffers of all."""
+        """Replaces the weights and buffers of all replicas."""
 
     def state(self, r: int) -> dict[str, Any]:
         """One replica's part of a checkpoint: plain containers and tensors."""
 
     def restore(self, states: Sequence[dict[str, Any]]) -> None:
-        """Loads the replicas' parts, all of one step."""
+        """Loads the replicas' parts of checkpoints, all of one step."""

@@ -1,4 +1,4 @@
-"""What to run and where, and how it ended."""
+"""`Request` says what to run and where, `Outcome` how the run ended."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from experiments.training.record import Watch
 class Request:
     """A configuration to run, and the folder for it.
 
-    `search` is the folder under which an interrupted run of the same configuration may be resumed instead; `overrides`
-    and `argv` are what the user typed; `quiet` writes the run's messages to its log only; `columns` are the
-    hyperparameters that all runs share; `hydra_files` go into `.hydra/`; `watch` receives the logged values of a step,
-    and may raise Pruned; `options` are the names of the groups' options.
+    - `search`: a folder; an interrupted run of the same configuration below it is resumed instead, if there is one;
+    - `overrides`, `argv`: what the user typed;
+    - `quiet`: writes the run's messages to its log only;
+    - `columns`: the hyperparameters of all options, so that runs of different options share a table;
+    - `hydra_files`: the files for `.hydra/`;
+    - `watch`: receives each step's logged values, and may raise Pruned;
+    - `options`: the chosen option of each group.
     """
 
     config: DictConfig
@@ -36,7 +39,7 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a run ended: its folder, its status, its result if it has one, and why it has none."""
+    """How a run ended: its folder and status, and its result or the reason why it has none."""
 
     folder: Path
     status: str

@@ -1,4 +1,4 @@
-"""One run, from a composed configuration to its result; needs no command line."""
+"""Trains one run, from its composed configuration to its result; needs no command line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(request: Request) -> Outcome:
     """Runs a configuration.
 
     Raises ConfigError, DataError or FolderError before any work if the run cannot start. A run that diverges or is not
-    applicable returns an outcome with its reason. Any other failure raises. `status.json` records every ending.
+    applicable returns an outcome with its reason. Any other failure raises. `status.json` records how the run ended.
     """
     choices = choose(request.config)
     settings, plain = choices.settings, choices.plain

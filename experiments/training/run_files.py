@@ -1,4 +1,4 @@
-"""The files of a run, before and after its training: the folder is claimed, the record opened, the status written."""
+"""Claims a run's folder, opens its files, and writes its status when it ends."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from experiments.training.interruption import Pruned, interrupt_behind
 from experiments.training.record import Record
 from experiments.training.request import Outcome, Request
 
-# A run can be resumed after these: a signal, a watcher that prunes, a file that must first be put back.
+# A run can be resumed after a signal, a pruning, or a changed file that the user first restores.
 RESUMABLE = (KeyboardInterrupt, Pruned, LogChanged, checkpoint.CheckpointError)
 SHOWN_METRICS = ("accuracy/val", "accuracy/test", "accuracy/val_soft", "loss/val", "loss/train", "grad_norm/total")
 
 
 def claim(request: Request, choices: Choices) -> RunFolder:
-    """The requested folder, or that of an interrupted run of the same configuration."""
+    """Claims the requested folder, or the folder of an interrupted run of the same configuration."""
     plain, settings = choices.plain, choices.settings
     digest, resume, retry = config_hash(plain), settings.resume == "auto", settings.retry == "failed"
     folder, earlier = None, None
     if resume and request.search is not None and not is_cut_off(request.folder):
         earlier = find_cut_off(request.search, digest)
     if earlier is not None:
-        with suppress(FolderError):  # another process was faster
+        with suppress(FolderError):  # another process has claimed it
             folder = RunFolder.claim(earlier, digest, True, False, plain, NOT_HASHED)
     if folder is None:
         folder = RunFolder.claim(request.folder, digest, resume, settings.overwrite, plain, NOT_HASHED, retry)
@@ -53,12 +53,12 @@ def open_record(
     environ: Mapping[str, Any],
     state: Mapping[str, Any] | None,
 ) -> Record:
-    """Writes the first files of a run, and opens its curves and log at the step of its checkpoint, if it has one."""
+    """Writes the first files of a run; opens its curves and log, for a resumed run at the step of its checkpoint."""
     plain = choices.plain
     step = None if state is None else int(state["trainer"]["step"])
     diagnostics = Diagnostics(choices.settings)
     if step is not None and diagnostics.kinds:
-        lines_to_keep(folder.metrics, step, state and state.get("log"))  # raises before the other log is touched
+        lines_to_keep(folder.metrics, step, state and state.get("log"))  # an error leaves the other log unchanged
     findings = _open_findings(folder, step, state) if diagnostics.kinds else None
     log = MetricsLog(folder.metrics, step, state and state.get("log"))
     folder.seal(files=False)
@@ -71,11 +71,12 @@ def open_record(
     group = config_hash(plain, (*NOT_HASHED, "seed"))
     curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))
     title = " ".join(option_name(plain[group]) for group in ("component", "strategy"))
-    return Record(folder, curves, log, diagnostics, step, findings, title, request.watch)
+    test_sha256 = environ["data_hashes"]["test"]
+    return Record(folder, curves, log, diagnostics, step, test_sha256, findings, title, request.watch)
 
 
 def _open_findings(folder: RunFolder, step: int | None, state: Mapping[str, Any] | None) -> MetricsLog:
-    """Opens the log of diagnostics; a run that was interrupted without diagnostics has no mark of it."""
+    """Opens the log of diagnostics. The checkpoint of a run without diagnostics has no mark for this log."""
     path, mark = folder.diagnostics, state and state.get("findings")
     try:
         return MetricsLog(path, step if mark is not None or path.exists() else None, mark)
@@ -97,7 +98,7 @@ def end_early(folder: RunFolder, record: Record | None, error: BaseException) ->
     reason = _to_words(folder, error)
     folder.say(reason, echo=False)
     status = INTERRUPTED if interrupted else FAILED
-    with suppress(OSError):  # it stays RUNNING without a lock: interrupted
+    with suppress(OSError):  # then the status stays RUNNING without a lock, which means interrupted
         folder.write_status(status, reason)
     if no_room or isinstance(error, Diverged):
         return Outcome(folder.path, status, reason=reason)
@@ -105,7 +106,7 @@ def end_early(folder: RunFolder, record: Record | None, error: BaseException) ->
 
 
 def _to_words(folder: RunFolder, error: BaseException) -> str:
-    """The error in `status.json`: its message if it is meant for the user, else its trace."""
+    """The error as text for `status.json`: a message that is written for the user, else the traceback."""
     if isinstance(error, OSError) and is_storage(error):
         return storage_fault(folder.path, error)
     if isinstance(error, (*RESUMABLE, Diverged)):

@@ -1,4 +1,4 @@
-"""The batch of each training step, and the share of training that is done before it."""
+"""The batches of all training steps, and the share of training done before each step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from experiments.data.dataset import Dataset
 
 
 def training_batches(settings: Settings, data: Dataset) -> Batches:
-    """The training order of a run; raises ConfigError for a batch larger than the training part."""
+    """The batches of a run.
+
+    Raises ConfigError if a batch is larger than the training part.
+    """
     size = len(data.train)
     if settings.overfit_batches is not None:
         size = min(size, settings.overfit_batches * settings.batch_size)
@@ -20,6 +23,6 @@ def training_batches(settings: Settings, data: Dataset) -> Batches:
 
 
 def shares_done(step: int, settings: Settings, batches: Batches) -> tuple[float, float]:
-    """The shares of training done before optimizer step `step`, counted from 1, and before its epoch began."""
+    """The shares of training done before optimizer step `step`, counted from 1, and before its epoch."""
     last = max(1, settings.max_steps - 1)
     return (step - 1) / last, ((step - 1) - (step - 1) % batches.per_epoch) / last

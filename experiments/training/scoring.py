@@ -1,8 +1,9 @@
-"""Scores of a model, or of a stack of replicas, on a part of a data set; the hard op decides."""
+"""Scores a model, or each replica of a stack, on a part of a data set."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -27,29 +28,45 @@ class PartScore:
 
 
 def score(model: nn.Module, part: Part, how: Mode = "hard") -> PartScore:
-    """The score of a model on a part with hard ops, or as the strategy computes them; changes nothing in the model."""
+    """The score of a model on a part, with hard ops or with the strategy's values. The model does not change."""
     return scores(model, part, how)[0]
 
 
 def scores(model: nn.Module, part: Part, how: Mode = "hard", replicas: int = 1) -> list[PartScore]:
     """The score of each replica of a stack."""
+    losses, right = [0.0] * replicas, [0.0] * replicas
+    for sums in torch.stack(_measure(model, part, how, replicas, _loss_and_right)).tolist():
+        for r, (loss, count) in enumerate(sums):
+            losses[r] += loss
+            right[r] += count
+    return [PartScore(loss / len(part.y), count / len(part.y)) for loss, count in zip(losses, right, strict=True)]
+
+
+def right_answers(model: nn.Module, part: Part, replicas: int = 1) -> Tensor:
+    """Whether each replica's hard ops classify each sample right, bool (R, N) on the CPU."""
+
+    def is_right(logits: Tensor, y: Tensor) -> Tensor:
+        return logits.argmax(1) == y
+
+    return torch.cat(_measure(model, part, "hard", replicas, is_right), 1).cpu()
+
+
+def _measure(
+    model: nn.Module, part: Part, how: Mode, replicas: int, measure: Callable[[Tensor, Tensor], Tensor]
+) -> list[Tensor]:
+    """`measure(logits, y)` for each chunk of a part, all replicas (R, ...); the tensors stay on the device."""
     was_training = model.training
     model.eval()
-    found: list[Tensor] = []  # (R, 2) a chunk, summed losses and right answers, on the device until all are read
+    found = []
     chunk = min(CHUNK, max(1, ROWS // replicas))
     try:
         with torch.no_grad(), mode(model, how):
             for x, y in zip(torch.split(part.x, chunk), torch.split(part.y, chunk), strict=True):
                 own = model(repeat(x, replicas)).chunk(replicas)
-                found.append(torch.stack([_loss_and_right(logits, y) for logits in own]))
+                found.append(torch.stack([measure(logits, y) for logits in own]))
     finally:
         model.train(was_training)
-    losses, right = [0.0] * replicas, [0.0] * replicas
-    for sums in torch.stack(found).tolist():
-        for r, (loss, count) in enumerate(sums):
-            losses[r] += loss
-            right[r] += count
-    return [PartScore(loss / len(part.y), count / len(part.y)) for loss, count in zip(losses, right, strict=True)]
+    return found
 
 
 def _loss_and_right(logits: Tensor, y: Tensor) -> Tensor:
@@ -64,7 +81,7 @@ def has_batch_norm(model: nn.Module) -> bool:
 
 
 def recalibrate(model: nn.Module, x: Tensor) -> nn.Module:
-    """A copy whose batch-norm statistics are those of the hard ops on x: means over its chunks."""
+    """A copy of the model with batch-norm statistics of its hard values on x: means over the chunks of x."""
     hard = copy.deepcopy(model).eval()
     for norm in _batch_norms(hard):
         norm.reset_running_stats()

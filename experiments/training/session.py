@@ -1,4 +1,4 @@
-"""One process's work on claimed runs that train together: trains, evaluates, logs, saves, and stops at a signal."""
+"""Trains claimed runs together in one process: evaluates, logs, saves, and stops at a signal."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from experiments.training.together import together
 from experiments.training.validation import Validation
 
 CHECKPOINT_SECONDS = 5.0  # evaluations write a checkpoint, but not more often than this
-SHARE = 0.03  # of the time that checkpoints may take: one costs a file a replica
+SHARE = 0.03  # largest share of the time for checkpoints, which write a file for each replica
 
 
 class Session:
-    """Brings the replicas with a record to their end; a replica without one only keeps its slot in the stack.
+    """Trains the replicas that have a record; a replica without a record only fills its slot in the stack.
 
-    `fail(r, error)` receives each replica that diverges, whose record is not written to any more.
+    `fail(r, error)` is called for each replica that diverges. Its record is not written to afterwards.
     """
 
     def __init__(self, trainer: Replicas, records: Mapping[int, Record], fail: Callable[[int, Diverged], None]) -> None:
@@ -34,7 +34,10 @@ class Session:
         self._saved_at = time.monotonic()
 
     def train(self) -> dict[int, dict[str, Any]]:
-        """Trains to the last step, or until no replica is left; each one's result. Raises Interrupted."""
+        """Trains to the last step, or until all replicas have diverged; returns each replica's result.
+
+        Raises Interrupted at a signal, after the checkpoints are written.
+        """
         trainer, last = self.trainer, self.trainer.settings.max_steps
         lines = {r: Progress(own.title, last, trainer.step, own.folder) for r, own in self.records.items()}
         try:
@@ -56,7 +59,7 @@ class Session:
         return [r for r in self.records if r not in diverged]
 
     def _advance(self) -> list[Values]:
-        """One step, and what is due after it; what was logged, by replica, or an empty list."""
+        """Makes one step; evaluates and saves if due. Returns logged values by replica, or an empty list."""
         trainer, settings = self.trainer, self.trainer.settings
         known = set(trainer.faults)
         values = trainer.advance()
@@ -85,20 +88,20 @@ class Session:
         trainer = self.trainer
         for r in sorted(new & self.records.keys()):
             if r in trainer.diverged:
-                self.records[r].write(trainer.step, values[r])  # the curve shows where it ended
+                self.records[r].write(trainer.step, values[r])  # so that the curve shows the last step
                 self._fail(r, Diverged(trainer.faults[r]))
             else:
                 self.records[r].say_fault(trainer.faults[r], trainer.settings.on_nonfinite)
 
     def _diagnose(self) -> None:
-        """Measures each replica with diagnostics as a model alone, on the batch of the next step."""
+        """Runs the diagnostics that are due: of each replica as an unstacked model, on the batch of the next step."""
         trainer = self.trainer
         for r in self.alive:
             if self.records[r].diagnostics.due(trainer.step):
                 self.records[r].diagnose(trainer.step, trainer.single(r), trainer.batch(r, trainer.step + 1))
 
     def save(self) -> None:
-        """Writes every replica's checkpoint, and the time; a group resumes from the newest step that all have."""
+        """Writes every replica's checkpoint, and its time so far."""
         began = time.monotonic()
         self._save()
         together(Record.note_time, (self.records[r] for r in self.alive))
@@ -126,6 +129,7 @@ class Session:
 
         def finish(r: int) -> dict[str, Any]:
             weights, own = self.validate.best[r]["model"], trainer.records[r]
+            self.records[r].write_test_outcomes({which: right[r] for which, right in self.validate.right.items()})
             return self.records[r].finish(best[r], weights, trainer.engine, own, trainer.skipped, self._facts)
 
         return dict(zip(self.alive, together(finish, self.alive), strict=True))

@@ -1,4 +1,4 @@
-"""One training run: steps, what is measured at them, and the state that a checkpoint keeps."""
+"""Trains one model: its steps, the values measured at them, and its state for a checkpoint."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 class Trainer:
-    """Trains a model step by step as replica 0 of one, see `Replicas`; everything random follows from seed and step."""
+    """Trains one model step by step, as `Replicas` with R = 1. Seed and step determine everything random."""
 
     engine = "single"
     replicas = 1
@@ -51,16 +51,16 @@ class Trainer:
         self.step = 0  # training steps made
         self._updates = 0  # optimizer steps made by this process
         self.optimizer.register_step_post_hook(self._count_update)
-        self.skipped = 0  # optimizer steps left out because a gradient was not finite
+        self.skipped = 0  # optimizer steps skipped because a gradient was not finite
         self.faults: dict[int, str] = {}
 
     @property
     def diverged(self) -> set[int]:
-        """{0} once something is not finite, if the policy is to stop."""
+        """{0} once a value was not finite, if `on_nonfinite` is `stop`; else empty."""
         return set(self.faults) if self.settings.on_nonfinite == "stop" else set()
 
     def advance(self) -> list[Values]:
-        """One optimizer step; what is logged at it, or an empty list."""
+        """Makes one optimizer step; returns its logged values in a list, which is empty if the step is not logged."""
         self.step += 1
         self._schedule()
         x, y = self.batch(0, self.step)
@@ -68,7 +68,7 @@ class Trainer:
         with self.probe.watching() if logs else nullcontext():
             loss = self._loss(x, y)
         for parameter in self.parameters.values():
-            parameter.grad = None  # zero_grad does the same at 20 x the cost
+            parameter.grad = None  # zero_grad does the same in 20 times the time
         torch.autograd.backward(self.scaler.scale(loss))
         readings = self.probe.measure(self._scale(loss)) if logs else []
         if self.scaler.is_enabled():
@@ -100,7 +100,7 @@ class Trainer:
         return F.cross_entropy(logits.float(), y)
 
     def _apply(self, x: Tensor) -> None:
-        """Clips and makes the optimizer step, unless the policy skips one with a gradient that is not finite."""
+        """Clips the gradients and makes the optimizer step. With `on_nonfinite=skip` a faulty step is skipped."""
         gradients = present_gradients(self.parameters)
         if self.settings.on_nonfinite == "skip" and self._has_fault(gradients, x):
             self.skipped += 1
@@ -110,17 +110,17 @@ class Trainer:
         before = self._updates
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        self.skipped += self._updates == before  # the scaler leaves out a step with a gradient that is not finite
+        self.skipped += self._updates == before  # the scaler skips a step if a gradient is not finite
 
     def _count_update(self, *_: Any) -> None:
         self._updates += 1
 
     def _scale(self, loss: Tensor) -> Tensor | None:
-        """The factor of the loss, on the device; None without one."""
+        """The loss scale, a 0-d tensor on the device; None without a scaler."""
         return self.scaler.scale(loss.new_ones(())) if self.scaler.is_enabled() else None
 
     def _has_fault(self, gradients: dict[str, Tensor], x: Tensor) -> bool:
-        """Whether a gradient is not finite; describes the first such step, which may not be a logged one."""
+        """Whether a gradient is not finite. The first such step is described in `faults`, even if it is not logged."""
         found = norms(list(gradients.values()))
         if self.scaler.is_enabled() or is_finite(found):
             return False
@@ -137,10 +137,10 @@ class Trainer:
         return {name: layer.temperature for name, layer in layers if layer.temperature is not None}
 
     def _look(self, x: Tensor, numbers: StepNumbers) -> None:
-        """Describes what is not finite, the first time that anything is."""
+        """Describes in `faults` the first value that is not finite."""
         if self.faults:
             return
-        if self.scaler.is_enabled():  # the scaler skips steps with such gradients and lowers its scale
+        if self.scaler.is_enabled():  # the scaler expects such gradients: it skips the step and lowers its scale
             numbers = replace(numbers, gradients={})
         fault = describe_fault(self.model, x, self.step, numbers)
         if fault:
@@ -164,7 +164,7 @@ class Trainer:
         return self.model
 
     def weights(self, r: int) -> dict[str, Tensor]:
-        """The weights and buffers, copied."""
+        """Copies of the weights and buffers."""
         return {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
 
     def load_weights(self, weights: Sequence[dict[str, Tensor]]) -> None:
@@ -172,7 +172,7 @@ class Trainer:
         self.model.load_state_dict(weights[0])
 
     def state(self, r: int) -> dict[str, Any]:
-        """What a checkpoint needs for the same numbers from here on: plain containers and tensors."""
+        """The state from which training continues with the same numbers: plain containers and tensors."""
         return {
             "step": self.step,
             "skipped": self.skipped,

@@ -1,4 +1,4 @@
-"""Errors that a user can cause and correct; their messages are shown without a trace."""
+"""Errors that a user can cause and correct; their messages are printed without a traceback."""
 
 from experiments.config.values import ConfigError
 from experiments.data.dataset import DataError
