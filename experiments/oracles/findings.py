@@ -31,7 +31,7 @@ READING = """## How to read the answers
 - Two numbers count as equal only if the interval of their difference lies inside a margin. The expectation names it.
 - Formulas, enumerations and quadratures have no sampling error and no interval.
 - On 29 November 2026 expectations, margins and settings were fixed anew, before the runs on this page. They were fixed
-  after earlier runs with fewer nets. "Earlier" says what an earlier page said that no longer holds.
+  after earlier runs with fewer nets. "Earlier this page said" names what has changed.
 - These are small nets with a known truth. They give orders of magnitude and counterexamples. They are not a study of
   training.
 
@@ -92,7 +92,7 @@ def _section(preset: Preset, folder: Path, page: Path) -> str:
     drawn = (folder / "figure.svg").read_bytes()
     with output_file(page.parent / page.stem / f"{preset.name}.svg") as file:
         file.write(drawn)
-    text += [f"Earlier: {preset.earlier}"] if preset.earlier else []
+    text += [preset.earlier] if preset.earlier else []
     return "\n\n".join([*text, answer.markdown(answer.read(folder)), f"![{title}]({page.stem}/{preset.name}.svg)"])
 
 
