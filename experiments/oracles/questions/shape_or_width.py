@@ -58,9 +58,9 @@ def answer() -> Answer:
         f"{len(NETS)} nets (seeds {NETS[0]} to {NETS[-1]}) of 16 units, each on 300 of the digits. A width is the "
         "interquartile range of a kernel, in units of the activation. The best width of a net is that with the largest "
         "mean cosine over kernels. A surrogate much wider than the activations is the identity, so a best width at the "
-        "upper edge means that the identity is best; only smaller widths are compared there. The change by width is the "
-        "range over widths, mean of kernels; the change by shape is the range over kernels, mean of widths. All figures "
-        "are means of the nets with their intervals. Accuracy after training is not measured here."
+        "upper edge means that the identity is best; only smaller widths are compared there. The change by width is "
+        "the range over widths, mean of kernels; the change by shape is the range over kernels, mean of widths. All "
+        "figures are means of the nets with their intervals. Accuracy after training is not measured here."
     )
     return Answer(checks, [_effects_table(angles, best), _best_table(angles)], remarks, _figure(angles.mean(0)))
 
