@@ -16,16 +16,6 @@ from torchvision.models import resnet18
 import hardgrad as hg
 
 
-def to_4_bit(model: nn.Module, strategy: str, batch: Tensor) -> None:
-    """Quantizes the weights and inputs of every convolution but the first, which sees the image."""
-    for name, conv in list(model.named_modules()):
-        if isinstance(conv, nn.Conv2d) and name != "conv1":
-            hg.layers.QuantizedWeight(strategy, bits=4).prepare(conv)
-            activation = hg.layers.QuantizedActivation(strategy, bits=4, range="learned_step")
-            model.set_submodule(name, nn.Sequential(activation, conv))
-    hg.calibrate(model, batch)  # sets the activations' steps from one batch
-
-
 def train(model: nn.Module, images: Tensor, labels: Tensor, steps: int) -> None:
     """An ordinary training loop."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -62,7 +52,7 @@ def main() -> None:
         torch.manual_seed(0)
         model = resnet18(num_classes=10)
         if strategy:
-            to_4_bit(model, strategy, images[:64])
+            hg.quantize_model(model, strategy, images[:64])  # all but the first and the last layer, as is usual
         train(model, images[:1437], labels[:1437], steps)
         with torch.no_grad():
             accuracy[name] = (model.eval()(images[1437:]).argmax(1) == labels[1437:]).float().mean().item()

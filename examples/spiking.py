@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 import hardgrad as hg
 
-TIME, DECAY, THRESHOLD = 10, 0.9, 1.0
+TIME = 10
 STRATEGIES = {  # both kernels have half of their area within 0.25 of the threshold
     "subgradient": hg.strategies.Subgradient(),
     "fast sigmoid": hg.strategies.StraightThrough(carrier="smooth", kernel="fast_sigmoid", temperature=0.25),
@@ -28,16 +28,11 @@ class Neurons(nn.Module):
     def __init__(self, inputs: int, outputs: int, strategy: hg.Strategy) -> None:
         super().__init__()
         self.current = nn.Linear(inputs, outputs)
-        self.fire = hg.HardLayer("heaviside", strategy)  # the hard op, and what trains it
+        self.spike = hg.layers.Spike(strategy, decay=0.9, threshold=1.0)  # the hard op, and what trains it
 
     def forward(self, spikes: Tensor) -> Tensor:
         """Spikes (time, batch, inputs) to spikes (time, batch, outputs)."""
-        potential, fired = 0.0, []
-        for current in self.current(spikes):
-            potential = DECAY * potential + current
-            fired.append(self.fire(potential - THRESHOLD))
-            potential = potential - THRESHOLD * fired[-1]
-        return torch.stack(fired)
+        return self.spike.over_time(self.current(spikes))
 
 
 class Readout(nn.Linear):

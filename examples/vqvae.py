@@ -1,6 +1,7 @@
 """Trains a VQ-VAE on digits, with straight-through and with the rotation trick.
 
-The hard op is the choice of the nearest code; both strategies start from the same weights and codes.
+The hard op is the choice of the nearest code; both strategies start from the same weights and codes. docs/vqvae.md
+explains the three terms of the loss.
 
     python examples/vqvae.py
 """
@@ -10,7 +11,6 @@ import argparse
 import torch
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.functional import mse_loss
 
 import hardgrad as hg
@@ -32,23 +32,19 @@ class VQVAE(nn.Module):
         self.decode = nn.Sequential(nn.Conv2d(SIZE, 64, 3, 1, 1), nn.ReLU(), nn.ConvTranspose2d(64, 1, 4, 2, 1))
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The reconstruction, and the vectors before and after the choice of codes."""
-        vectors = self.encode(images)
-        fixed = {"codes": self.quantize.codes.detach()}  # the reconstruction does not move the codes
-        chosen = functional_call(self.quantize, fixed, vectors)
-        return self.decode(chosen), vectors, chosen
+        """The reconstruction, the sum of the two further losses of a VQ-VAE, and the numbers of the codes."""
+        coded = self.quantize(self.encode(images), losses=True)
+        return self.decode(coded.values), coded.codebook_loss + 0.25 * coded.commitment_loss, coded.indices
 
 
 def train(model: VQVAE, images: Tensor, steps: int) -> None:
-    """An ordinary training loop with the two further losses of a VQ-VAE."""
+    """An ordinary training loop."""
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(steps):
         batch = images[torch.randint(len(images), (128,))]
-        rebuilt, vectors, chosen = model(batch)
-        codebook = mse_loss(model.quantize(vectors.detach()), vectors.detach())  # moves the codes
-        commitment = mse_loss(vectors, chosen.detach())  # moves the encoder
+        rebuilt, further, _ = model(batch)
         optimizer.zero_grad()
-        (mse_loss(rebuilt, batch) + codebook + 0.25 * commitment).backward()
+        (mse_loss(rebuilt, batch) + further).backward()
         optimizer.step()
 
 
@@ -68,8 +64,8 @@ def main() -> None:
         hg.calibrate(model, seen[:256])  # puts the codes where a first batch is
         train(model, seen, steps)
         with torch.no_grad():
-            rebuilt, _, chosen = model.eval()(new)
-        counts = chosen.movedim(1, -1).flatten(0, -2).unique(dim=0, return_counts=True)[1]
+            rebuilt, _, indices = model.eval()(new)
+        counts = indices.unique(return_counts=True)[1]
         perplexity = torch.distributions.Categorical(counts).entropy().exp()
         print(f"{name:<18}{mse_loss(rebuilt, new):>20.4f}{len(counts):>10} of {CODES}{perplexity:>12.1f}", flush=True)
 

@@ -13,15 +13,18 @@ from typing import Any
 
 from experiments.compare.command import ERRORS, say
 from experiments.compare.forms.aggregates import refuse_other_files, write_aggregates
+from experiments.compare.forms.board_names import STRATEGY
 from experiments.compare.processes import Workers
 from experiments.compare.report import make
 from experiments.terminal.console import short_path
 from experiments.terminal.output import lasting_output
+from experiments.tracking.about import colour_query
 from experiments.tracking.outputs import OutputRefused, check_folder
 from experiments.tracking.run_errors import reason
 
 HOST = "127.0.0.1"  # reachable from this machine only
-VIEW = "#custom_scalars&regexInput=%5Emean"  # charts of mean and band, without the curves of single seeds
+# The charts of line and band, without the runs of single seeds; elsewhere one colour a strategy.
+VIEW = f"?{colour_query(STRATEGY)}#custom_scalars&regexInput=%5Emean"
 
 
 @lasting_output()

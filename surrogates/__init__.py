@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from surrogates.kink_probes.table import kinks as kinks
     from surrogates.own_model.convert import convert as convert
     from surrogates.own_model.convert import revert as revert
+    from surrogates.own_model.low_bit import quantize_model as quantize_model
     from surrogates.own_model.through import through as through
 
 _ROOMS = ("layers", "ops", "strategies")
@@ -34,13 +35,14 @@ _ON_DEMAND = {
     "kinks": "surrogates.kink_probes.table",
     "convert": "surrogates.own_model.convert",
     "revert": "surrogates.own_model.convert",
+    "quantize_model": "surrogates.own_model.low_bit",
     "through": "surrogates.own_model.through",
 }
 
 __all__ = [
     "Component", "EmptyCell", "HardLayer", "Op", "Strategy", "anneal", "calibrate", "convert", "diagnose", "graft",
-    "hard_layers", "key_noise", "kinks", "layers", "mode", "ops", "revert", "score_function", "straight_through",
-    "strategies", "through",
+    "hard_layers", "key_noise", "kinks", "layers", "mode", "ops", "quantize_model", "revert", "score_function",
+    "straight_through", "strategies", "through",
 ]  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +28,7 @@ class Component(Calibrated):
     """
 
     needs_space: ClassVar[bool] = False  # needs spatial dimensions, which an mlp does not have
+    shown: ClassVar[tuple[str, ...]] = ()  # the attributes that its repr shows
 
     @property
     def branches(self) -> Mapping[str, int]:
@@ -50,19 +51,26 @@ class Component(Calibrated):
     def prepare(self, layer: nn.Module) -> None:
         """Changes a layer that the model made for a branch; only components that work on weights do."""
 
+    def extra_repr(self) -> str:
+        """The attributes in `shown`."""
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self.shown)
 
-def calibrate(model: nn.Module, batch: Tensor) -> None:
+
+def calibrate(model: nn.Module, batch: Any) -> None:
     """Calibrates every calibrated module of a model on one batch, in order, with hard ops and without gradients.
 
     All strategies start from the same parameters, as the forward pass is the hard one for all of them. A batch norm in
     training mode uses the batch's own statistics, as in training: its running ones say nothing yet. The mode of each
     module and batch-norm statistics do not change.
     """
+    calibrated = [module for module in model.modules() if isinstance(module, Calibrated)]
+    run_first_batch(model, batch, calibrated, lambda module, inputs: module.calibrate(*inputs))
 
-    def before(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        if isinstance(module, Calibrated):
-            module.calibrate(*inputs)
 
+def run_first_batch(
+    model: nn.Module, batch: Any, modules: Iterable[nn.Module], before: Callable[[Any, tuple[Any, ...]], None]
+) -> None:
+    """Runs a model as `calibrate` does and calls `before(module, inputs)` ahead of each call of these modules."""
     training = {module: module.training for module in model.modules()}
     norms = [module for module, was in training.items() if was and isinstance(module, BATCH_NORMS)]
     tracked = [norm.track_running_stats for norm in norms]
@@ -70,7 +78,7 @@ def calibrate(model: nn.Module, batch: Tensor) -> None:
         module.training = False
     for norm in norms:
         norm.training, norm.track_running_stats = True, False
-    hooks = [m.register_forward_pre_hook(before) for m in model.modules() if isinstance(m, Calibrated)]
+    hooks = [module.register_forward_pre_hook(before) for module in modules]
     try:
         with torch.no_grad(), mode(model, "hard"):
             model(batch)

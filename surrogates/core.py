@@ -51,7 +51,10 @@ class Strategy(Member):
         shape = self.noise_shape(op, *x)
         if shape is not None and (noise is None or noise.shape != shape):
             given = "none" if noise is None else tuple(noise.shape)
-            raise ValueError(f"{self} on {op} needs noise, a tensor of uniform numbers of shape {shape}; got {given}")
+            raise ValueError(
+                f"{self} on {op} needs noise, a tensor of uniform numbers of shape {shape}; got {given}. "
+                f"Give noise=torch.rand({shape}), or use a HardLayer, which draws its own"
+            )
         T = self.temperature if T is None else T
         if block.current_pass() == "value":
             return op.hard(*detached(x))
@@ -106,7 +109,7 @@ class Strategy(Member):
         return False
 
 
-OPS = Catalogue("op", "surrogates.ops", Op)
+OPS = Catalogue("op", "surrogates.ops", Op, functions=lambda op: op.functions)
 STRATEGIES = Catalogue(
     "strategy", "surrogates.strategies", Strategy, is_member=lambda cls: cls.combine is not Strategy.combine
 )

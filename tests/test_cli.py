@@ -23,6 +23,7 @@ from experiments.config.choices import choose
 from experiments.config.folder_names import job_folder, sweep_name
 from experiments.config.keys import group_keys, settable_keys
 from experiments.config.settings import GROUPS, Settings
+from experiments.terminal.starting import LINE
 from experiments.training.trainer import Trainer
 from runs import CONF, ROOT, SHORT, command, compose, lines, process, read, tree
 
@@ -101,12 +102,21 @@ def on_a_terminal(cwd, *arguments, columns=80, stop=None):
 def screen(sent):
     """The lines that stay on the terminal once all is sent."""
     assert sent.count("\x1b[?25l") == sent.count("\x1b[?25h")  # the cursor is back
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", lambda m: "\f" if m[0] == "\x1b[2K" else "", sent)
-    assert "\x1b" not in plain
-    left = []
-    for line in plain.split("\r\n"):
-        left.append(re.split(r"[\r\f]", line)[-1].rstrip())
-    return left
+    left, row, column = [""], 0, 0
+    for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", sent):
+        if part == "\n":
+            row += 1
+            left += [""] * (row == len(left))
+        elif part == "\r":
+            column = 0
+        elif part == "\x1b[2K":
+            left[row] = ""
+        elif part == "\x1b[1A":
+            row -= 1
+        elif not part.startswith("\x1b"):
+            left[row] = f"{left[row][:column]:<{column}}{part}{left[row][column + len(part) :]}"
+            column += len(part)
+    return [line.rstrip() for line in left]
 
 
 @pytest.mark.slow
@@ -117,7 +127,8 @@ def test_on_a_terminal_there_is_a_bar_and_no_garbage_after_it(tmp_path):
     assert any("━" in line for line in shown)
     assert sum("━" in line for line in shown) >= 2
     left = screen(sent)
-    assert re.fullmatch(r"quantized_activation ste ━+ 400/400 loss \S+ acc \S+ grad \S+", left[0])
+    assert LINE in sent
+    assert left[0] == "quantized_activation ste, 400 steps"
     assert left[1].startswith("hard accuracy  ")
     assert left[-2:] == ["curves         tensorboard --logdir run", ""]
     assert all(len(line) <= 80 for line in left)
@@ -465,10 +476,11 @@ def test_tensorboard_shows_a_pair_of_runs(tmp_path):
         for tag in ("accuracy/val", "accuracy/test", "loss/val", "loss/train", "grad_norm/total"):
             assert values[tag] == pytest.approx(metrics[tag], rel=1e-6)
         shown = row["hparams"]
-        assert (shown["strategy"], shown["component"]) == (session["name"], "quantized_activation")
-        assert (shown["component.bits"], shown["optimizer.lr"]) == (2.0, 0.05)
-        assert "seed" not in shown
-        assert (shown["strategy.temperature"] == "None") is (session["name"] == "ste")
+        assert (shown["1 strategy"], shown["2 component"]) == (session["name"], "quantized_activation")
+        assert (shown["7 component.bits"], shown["3 optimizer.lr"], shown["5 seed"]) == (2.0, 0.05, "0")
+        assert ("4 strategy.temperature" in shown) is (session["name"] == "smooth")
+    differ = [info["name"] for info in board.infos() if info.get("differs")]
+    assert differ[0] == board.columns()[0] == "1 strategy"
     charts = {
         chart["title"]: chart["multiline"]["tag"]
         for category in board.get("plugin/custom_scalars/layout")["category"]

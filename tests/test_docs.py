@@ -4,7 +4,8 @@
 - A block whose first line is a comment with a path, `# conf/strategy/leaky.yaml`, is a file.
 - A ```text block after a command has lines of its output in their order: words and zeros are compared, other numbers
   are not, because they vary between machines.
-- Commands are run for the tour and for adding.md; those of other pages may be meant for hours.
+- Commands are run for the tour, for adding.md and for own_options.md (`test_own_options.py`); those of other pages may
+  be meant for hours. Those of cluster.md are composed.
 """
 
 import contextlib
@@ -21,8 +22,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from experiments.config.choices import choose
+from runs import compose
+
 ROOT = Path(__file__).resolve().parents[1]
 TOUR, ADDING = ROOT / "docs" / "tour.md", ROOT / "docs" / "adding.md"
+WITH_FILES = (ADDING, ROOT / "docs" / "own_options.md")
 PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if path.exists()]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# (\S+/\S+\.(?:py|yaml))\n")
@@ -100,7 +105,7 @@ def has_lines(block: Block, output: str) -> None:
         assert line in remaining, f"{block.where}: no line '{line}', in this order, in\n{output}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != ADDING], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in WITH_FILES], ids=lambda page: page.stem)
 def test_python_blocks_print_what_they_say(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the tour the part before its training runs."""
     monkeypatch.chdir(tmp_path)
@@ -109,7 +114,7 @@ def test_python_blocks_print_what_they_say(page: Path, tmp_path: Path, monkeypat
         if page == TOUR and block.language == "bash":
             break
         if block.language == "python":
-            assert block.file is None, f"{block.where}: files belong into adding.md"
+            assert block.file is None, f"{block.where}: no test writes this file"
             python(block, namespace)
 
 
@@ -136,6 +141,23 @@ def test_the_whole_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
                 output = run([interpreter, str(ROOT / script), *rest], tmp_path)
                 ran += 1
     assert ran == 2
+
+
+def words_of_commands(page: Path) -> list[list[str]]:
+    """The words of each command of a page; a line that ends with a backslash goes on in the next one."""
+    texts = [block.text.replace("\\\n", " ") for block in blocks(page) if block.language == "bash"]
+    return [shlex.split(line) for text in texts for line in text.splitlines()]
+
+
+def test_the_commands_for_a_cluster_have_known_keys() -> None:
+    """Without the launchers, which need not be installed; of a list of values the first."""
+    found = [words[2:] for words in words_of_commands(ROOT / "docs" / "cluster.md") if words[0] == "hardgrad"]
+    launchers = {word.partition("=")[2] for words in found for word in words if word.startswith("hydra/launcher=")}
+    assert launchers == {"joblib", "submitit_local", "submitit_slurm", "ray"}
+    own = {word for words in found for word in words if word != "-m" and not word.startswith("hydra")}
+    by_key = dict(re.sub(r"range\(\d+\)", "0", word).partition(",")[0].split("=") for word in own)
+    assert len(by_key) >= 6
+    choose(compose(*[f"{key}={value}" for key, value in by_key.items()]))
 
 
 @pytest.fixture(scope="module")

@@ -49,8 +49,11 @@ def test_a_function_takes_constants_temperature_and_noise():
     assert torch.equal(hg.quantize(x, "ste", bits=1), torch.tensor([0.0, 1.0]))
     smooth = hg.strategies.Smooth(kernel="normal")
     assert torch.equal(hg.heaviside(x, smooth, T=0.5), smooth(hg.ops.Heaviside(), x, T=0.5))
-    with pytest.raises(ValueError, match="needs noise, a tensor of uniform numbers of shape"):
+    with pytest.raises(ValueError, match="needs noise, a tensor of uniform numbers of shape") as refused:
         hg.round(x, "dither")
+    example = str(refused.value).partition("Give ")[2].partition(", or")[0]
+    assert example == "noise=torch.rand((2,))"
+    assert eval(f"hg.round(x, 'rewrite', {example})", {"hg": hg, "x": x, "torch": torch}).shape == (2,)
     assert torch.equal(hg.round(x, "dither", noise=torch.tensor([0.5, 0.5])), torch.tensor([0.0, 1.0]))
 
 
@@ -63,6 +66,29 @@ def test_a_call_without_tensor_or_strategy_is_refused(arguments):
 def test_an_unknown_function_gets_a_suggestion():
     with pytest.raises(AttributeError, match="no attribute 'rond'; did you mean 'round'"):
         _ = hg.rond
+
+
+OTHER_NAMES = [(op, name) for op, cls in OPS.classes.items() for name in function_names() if name in cls.functions]
+
+
+def test_some_functions_have_another_name_than_their_op():
+    assert {("top_k", "topk"), ("compare", "gt"), ("compare", "eq")} <= {*OTHER_NAMES}
+
+
+@pytest.mark.parametrize(("op", "function"), OTHER_NAMES)
+def test_the_name_of_an_op_and_that_of_its_function_suggest_each_other(op, function):
+    with pytest.raises(AttributeError, match=f"no attribute '{op}'; did you mean .*'{function}'.*, of the op '{op}'"):
+        getattr(sg, op)
+    with pytest.raises(ValueError, match=f"no op '{function}'; did you mean '{op}', the op of the function {function}"):
+        hg.HardLayer(function, "ste")
+    with pytest.raises(ValueError, match=f"no op '{function}'; did you mean '{op}'"):
+        hg.through("ste", **{function: None}).__enter__()
+
+
+@pytest.mark.parametrize("name", ["topk", "Topk", "TOPK"])
+def test_a_class_in_other_letters_is_suggested(name):
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean 'TopK'"):
+        getattr(hg.ops, name)
 
 
 def test_a_new_op_has_a_function(tmp_path, monkeypatch):

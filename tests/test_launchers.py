@@ -10,16 +10,20 @@ import subprocess
 from importlib import metadata
 
 import pytest
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 from test_cli import ENVIRONMENT, TRAIN, statuses
 
+from experiments.command import task
 from experiments.sweep import conduct
-from experiments.sweep.capacity import cores, fit_workers
+from experiments.sweep.capacity import FOLLOWING, OF_OTHERS, cores, fit_workers
 from experiments.sweep.command_folder import at_work, is_stopped, stop, unit_folder
+from experiments.sweep.ending import JobFailed
 from experiments.sweep.unit_files import read_unit, unit_file, write_unit
 from experiments.tracking.strict_json import write_json
+from experiments.training.interruption import Interrupted
 from experiments.training.run import Request
-from runs import ROOT, command, compose, read
+from runs import CONF, ROOT, command, compose, read
 
 EXTRAS = {"joblib": "joblib", "submitit_local": "submitit", "ray": "ray"}
 PATHS = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
@@ -74,6 +78,36 @@ def test_workers_times_threads_are_the_cores():
     fit_workers(cluster, 2, None)
     assert cluster.hydra.launcher.ray.init == {"address": "auto", "object_store_memory": None}
     assert fit_workers(config_of("basic", {}), 1, None) == 1
+
+
+def test_the_page_on_clusters_names_keys_that_the_launcher_has():
+    installed("submitit_local")
+    from hydra_plugins.hydra_submitit_launcher.config import SlurmQueueConf
+
+    page = (ROOT / "docs" / "cluster.md").read_text()
+    keys = re.findall(r"hydra\.launcher\.(?!ray)(\w+)|`\.(\w+)`", page)
+    assert {"partition", "account", "timeout_min"} < {a or b for a, b in keys} <= vars(SlurmQueueConf()).keys()
+
+
+@pytest.mark.parametrize("launcher", OF_OTHERS)
+def test_a_job_that_a_signal_stops_ends_as_a_failed_job_of_its_launcher(tmp_path, monkeypatch, launcher):
+    """A launcher takes a KeyboardInterrupt for an accident of the process, and prints its trace."""
+    hydra = {
+        "runtime": {"choices": {"hydra/launcher": launcher, "hydra/sweeper": "listed"}},
+        "sweep": {"dir": tmp_path},
+    }
+    monkeypatch.setattr(HydraConfig, "get", lambda: OmegaConf.create(hydra, flags={"allow_objects": True}))
+    followed = []
+    monkeypatch.setattr(task, "follow_command", lambda root, name: followed.append(name))
+    monkeypatch.setattr(task, "worker_of", lambda root, name: contextlib.nullcontext())
+
+    def work(self, config, root):
+        raise Interrupted(signal.SIGTERM)
+
+    monkeypatch.setattr(task.Task, "_work", work)
+    with pytest.raises(JobFailed, match="stopped by SIGTERM"):
+        task.Task(CONF, [], "name", process=-1)._job(compose())
+    assert followed == ["name"] * (launcher in FOLLOWING)
 
 
 @pytest.fixture(scope="module")
@@ -173,15 +207,14 @@ def test_on_error_stop_lets_two_workers_start_no_further_job(tmp_path, launcher,
 def test_a_unit_crosses_as_a_file_and_is_the_same_there(tmp_path):
     config = compose("optimizer.lr=1e-3", "strategy.temperature=.inf", "data.root='a b'")
     files = {"overrides.yaml": ["seed=1"], "config.yaml": OmegaConf.to_container(config)}
-    one = Request(config, tmp_path / "one", None, ["seed=1"], ["train.py", "-m"], True, ("data.root",), files)
+    one = Request(config, tmp_path / "one", None, ["seed=1"], ["train.py", "-m"], True, files, options={"data": "own"})
     file = unit_file(tmp_path / "units", str(one.folder))
     assert read_unit(file) is None
     write_unit(file, [None, one])
     empty, two = read_unit(file)
     assert empty is None
-    for name in ("folder", "search", "overrides", "argv", "quiet", "hydra_files"):
+    for name in ("folder", "search", "overrides", "argv", "quiet", "hydra_files", "options"):
         assert getattr(two, name) == getattr(one, name)
-    assert tuple(two.columns) == one.columns
     assert OmegaConf.to_yaml(two.config, resolve=True) == OmegaConf.to_yaml(config, resolve=True)
 
 

@@ -307,6 +307,29 @@ def test_a_learned_step_has_lsqs_scaled_derivative(bits: int) -> None:
     assert dx.tolist() == [[1, 1, float(top > 10), 0]]
 
 
+@pytest.mark.parametrize(("bits", "low", "top"), [(1, -1, 1), (2, -2, 1), (3, -4, 3), (4, -8, 7)])
+def test_a_learned_step_with_signed_codes_has_lsqs_scaled_derivative(bits: int, low: int, top: int) -> None:
+    """Case E07.
+
+    Codes low .. Q: ds = code - x/s inside, the bound's code outside, times 1 / sqrt(n Q). One bit has no code 0.
+    """
+    layer = QuantizedActivation(STE, bits=bits, range="learned_step", low=-1.0)
+    layer.step.data.fill_(0.5)
+    x = E07.clone().requires_grad_()
+    v = (E07 / 0.5)[0].tolist()
+    codes = [(1 if n > 0 else -1) if bits == 1 else min(max(round(n), low), top) for n in v]
+    y = layer(x)
+    assert y.tolist() == [[0.5 * code for code in codes]]
+    dx, ds = torch.autograd.grad(y.sum(), [x, layer.step])
+    inside = [low < n < top for n in v]
+    expected = sum(code - n * is_inside for code, n, is_inside in zip(codes, v, inside, strict=True))
+    assert ds.item() == pytest.approx(expected / math.sqrt(4 * top), abs=1e-6)
+    assert dx.tolist() == [[float(is_inside) for is_inside in inside]]
+    layer.calibrate(E07)
+    mean = E07.abs().mean().item()
+    assert layer.step.item() == pytest.approx(mean if bits == 1 else 2 * mean / math.sqrt(top), rel=1e-6)
+
+
 def test_the_count_is_that_of_one_sample() -> None:
     """Case E07."""
     layer = QuantizedActivation(STE, bits=2, range="learned_step", high=1.5)
@@ -520,7 +543,7 @@ REFUSED = [
     (QuantizedActivation, {"high": math.inf}, "high=inf"),
     (QuantizedActivation, {"high": math.nan}, "high must be a number, got nan"),
     (QuantizedActivation, {"range": "learned"}, "range.*fixed, learned_step, learned_clip.*'learned'"),
-    (QuantizedActivation, {"range": "learned_step", "low": -1.0}, "range=learned_step.*low=-1.0"),
+    (QuantizedActivation, {"range": "learned_step", "low": -0.5}, "range=learned_step.*low=-high.*low=-0.5"),
     (QuantizedActivation, {"range": "learned_clip", "low": 0.5}, "range=learned_clip.*low=0.5"),
     (QuantizedActivation, {"range": "learned_step", "high": -1.0}, "high=-1.0"),
     (HardMax, {"k": 1}, "k must be a whole number of at least 2.*1"),

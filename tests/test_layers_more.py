@@ -50,6 +50,25 @@ def test_a_unit_integrates_leaks_fires_and_is_reset(reset: str, decay: float) ->
         assert layer.eval()(currents.unsqueeze(0)).tolist() == [expected]
 
 
+@pytest.mark.parametrize("reset", ["subtract", "zero"])
+def test_input_over_time_gives_the_spikes_of_each_step(reset: str) -> None:
+    """A constant current gives the spikes whose mean is the rate; one that varies, those of the loop by hand."""
+    layer = Spike(STE, steps=7, decay=0.5, threshold=0.75, reset=reset)
+    currents = torch.linspace(-2, 4, 60, dtype=torch.float64).view(3, 20)
+    spikes = layer.over_time(currents.expand(7, 3, 20))
+    expected = [[by_hand(x, 7, 0.5, 0.75, reset)[0] for x in row] for row in currents.tolist()]
+    assert torch.equal(spikes, torch.tensor(expected, dtype=torch.float64).movedim(-1, 0))
+    assert torch.equal(spikes.sum(0) / 7, layer(currents))
+    pulse = torch.zeros(4, 1, 1)
+    pulse[1] = 1.0
+    assert layer.over_time(pulse).flatten().tolist() == [0, 1, 0, 0]
+    slope = gradients(lambda x: layer.over_time(x)[2], [pulse])[0].flatten()
+    assert slope[3] == 0 != slope[2]
+    for shape in ((3, 20), (0, 3, 20)):
+        with pytest.raises(ValueError, match=r"over_time takes \(time, batch, width, ...\), got the shape"):
+            layer.over_time(torch.zeros(shape))
+
+
 def test_the_resets_differ_and_subtracting_keeps_what_is_above_the_threshold() -> None:
     """0.75 without a leak: 0.75, 1.5 -> 0.5, 1.25 -> 0.25, 1.0 -> 0, 0.75; to zero: 0.75, 1.5 -> 0, 0.75, 1.5 -> 0."""
     assert by_hand(0.75, 5, 1.0, 1.0, "subtract")[0] == [0, 1, 1, 1, 0]

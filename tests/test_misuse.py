@@ -56,6 +56,15 @@ def test_the_laws_see_words():
     assert {name for _, name, hint in FIELDS if str in (hint, *typing.get_args(hint))} == ANY_WORD
 
 
+@pytest.mark.parametrize(("cls", "name", "hint"), [case for case in FIELDS if words_of(case[2])])
+def test_a_word_given_by_position_to_a_number_names_its_field(cls, name, hint):
+    """K27."""
+    first, *_ = fields(cls)
+    if cls.words[first.name].known == ():
+        with pytest.raises(TypeError, match=rf"{first.name} must be a number.*did you mean .*{name}='"):
+            cls(words_of(hint)[0])
+
+
 @pytest.mark.parametrize(("cls", "name", "hint"), [case for case in ARGUMENTS if words_of(case[2])])
 def test_a_word_that_a_layer_does_not_take_is_refused(cls, name, hint):
     known = words_of(hint)

@@ -2,8 +2,10 @@
 
 import ast
 import importlib
+import inspect
 import subprocess
 import sys
+import typing
 from html import escape
 from pathlib import Path
 
@@ -83,6 +85,35 @@ def test_a_repr_shows_what_was_changed():
     assert repr(sg.ops.Quantize(bits=2)) == "Quantize(bits=2)"
     assert repr(sg.HardLayer("floor", "ste")) == "HardLayer(Floor(), StraightThrough())"
     assert repr(Linear(1.0, 0.5)) == "Linear(start=1.0, end=0.5)"
+
+
+NOT_SHOWN = {"strategy", "unit", "start"}  # the strategy is the hard layer's; `unit` and `start` are taken in
+
+
+@pytest.mark.parametrize("name", LAYERS.classes)
+def test_a_layers_repr_shows_its_arguments(name):
+    """Another value of an argument gives another repr."""
+    cls = LAYERS.classes[name]
+    for argument, parameter in inspect.signature(cls).parameters.items():
+        if argument not in NOT_SHOWN:
+            assert repr(cls("ste", **{argument: other_value(parameter)})) != repr(cls("ste")), argument
+
+
+def other_value(parameter):
+    words = typing.get_args(parameter.annotation)
+    if words:
+        return next(word for word in words if word != parameter.default)
+    if parameter.default == 0.0:
+        return -1.0
+    return parameter.default / 2 if isinstance(parameter.default, float) else parameter.default + 1
+
+
+def test_the_repr_of_a_layer_shows_bits_and_codes():
+    assert repr(sg.layers.QuantizedWeight("ste", bits=2)).startswith("QuantizedWeight(bits=2, per=channel, ")
+    assert "(\n  entries=8, size=3\n" in repr(sg.layers.VectorQuantizer("ste", entries=8, size=3))
+    layer = nn.Linear(2, 3)
+    sg.layers.QuantizedWeight("ste", bits=2, scale="learned").prepare(layer)
+    assert "bits=2, per=channel, grid=symmetric, scale=learned\n" in repr(layer)
 
 
 def test_reports_are_tables_in_a_notebook():

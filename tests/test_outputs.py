@@ -13,11 +13,13 @@ from fault_layer import FaultyDisk
 
 from experiments import dashboard
 from experiments.compare import command as compare
-from experiments.compare.forms.aggregates import EVENT_FILES, safe, write_aggregates
+from experiments.compare.forms.aggregates import write_aggregates
+from experiments.compare.forms.board_names import safe
 from experiments.compare.report import make
 from experiments.oracles import command as oracles
 from experiments.oracles.answer import Answer
 from experiments.oracles.contender_scores import score_all
+from experiments.tracking.event_file import EVENT_FILES
 from run_folders import write_run
 from runs import command, tree
 
@@ -128,12 +130,12 @@ def test_an_earlier_report_s_event_files_stay_until_the_new_ones_are_whole(place
     write_aggregates(report, folder)
     earlier = set(folder.rglob(EVENT_FILES))
     with monkeypatch.context() as patch:
-        patch.setattr("experiments.compare.forms.aggregates.end_summary", lambda success: 1 / 0)
+        patch.setattr("experiments.compare.forms.board_rows.end_summary", lambda success: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             write_aggregates(report, folder)
     assert set(folder.rglob(EVENT_FILES)) == earlier
     write_aggregates(report, folder)
-    assert len(earlier) == len(set(folder.rglob(EVENT_FILES)) - earlier) == 3
+    assert len(earlier) == len(set(folder.rglob(EVENT_FILES)) - earlier) == 4
 
 
 @pytest.mark.parametrize("name", ["ste (carrier=" + "日" * 200, "x" * 300])

@@ -3,13 +3,15 @@
 import sys
 
 import pytest
+from test_docs import blocks, words_of_commands
 
 import experiments
+import hardgrad as hg
 from experiments.command.errors import readable
 from experiments.compare.reading.run_record import read_run
 from experiments.config.choices import ConfigError
 from experiments.terminal.extras import install
-from runs import CONF, command
+from runs import CONF, ROOT, command
 
 MODEL = """\
 from math import prod
@@ -61,6 +63,28 @@ def test_own_options_train_and_a_comparison_names_them(folder):
     with pytest.raises(ConfigError, match="is no part of hardgrad; import own_model_of_a_test first, if you trust it"):
         experiments.load(folder / "run")
     assert "own_model_of_a_test" not in sys.modules
+
+
+@pytest.mark.slow
+def test_the_example_of_the_page_trains(tmp_path, monkeypatch):
+    """The files of own_options.md in an empty folder, and its commands with fewer steps, in this process."""
+    page = ROOT / "docs" / "own_options.md"
+    for block in filter(lambda block: block.file, blocks(page)):
+        (tmp_path / block.file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / block.file).write_text(block.text)
+    monkeypatch.syspath_prepend(tmp_path)
+    typed = [words[2:] for words in words_of_commands(page) if words[1] == "train"]
+    assert len(typed) == 2
+    for words in typed:
+        answer = command(*words, "max_steps=20", cwd=tmp_path)
+        assert answer.code == 0, answer.err
+    roots = list((tmp_path / "runs").rglob("result.json"))
+    assert len(roots) == 3
+    assert {read_run(path.parent).options["strategy"] for path in roots} == {"damped", "ste"}
+    monkeypatch.chdir(tmp_path)
+    run = hg.train("data=rings", "model=one_layer", config_dir="mine", max_steps=2, quiet=True)
+    assert type(run.model).__name__ == "OneLayer"
+    monkeypatch.delitem(sys.modules, "own")
 
 
 @pytest.mark.parametrize("sweep", [[], ["-m", "seed=0,1"]])

@@ -67,6 +67,7 @@ def test_its_unit_files_are_read(tmp_path):
     write_unit(file, [Request(compose(), tmp_path / "one")])
     content = json.loads(file.read_bytes())
     content["requests"][0]["config"]["engine"] = "compiled"
+    content["requests"][0]["columns"] = ["optimizer.lr"]
     file.write_text(json.dumps({"compiled": True, **content}))
     (request,) = read_unit(file)
     assert request.config.engine == "stacked"

@@ -26,6 +26,7 @@ KINDS = {
     "noise": ("strategy=rewrite", "optimizer.clip_norm=0.5", "optimizer.warmup_steps=10"),
     "annealing": ("strategy=smooth", "optimizer=adam", "optimizer.schedule=cosine"),
     "learned": ("strategy=ste", "component.range=learned_step", "optimizer=adamw", "batch_size=100"),
+    "fresh": ("data=mnist1d", "data.fresh=true", "data.test_samples=50", "batch_size=700", "component=floor"),
     "scaled": ("strategy=ste", "component=hard_gate", "precision=float16", "optimizer.nesterov=true"),
 }
 
@@ -80,9 +81,10 @@ def stopping(monkeypatch, step, *signals):
     [
         ("noise", signal.SIGTERM, 13),
         pytest.param("annealing", signal.SIGINT, 12, marks=pytest.mark.slow),
-        pytest.param("learned", signal.SIGTERM, 1, marks=pytest.mark.slow),
+        pytest.param("learned", signal.SIGUSR2, 1, marks=pytest.mark.slow),
         pytest.param("scaled", signal.SIGINT, 23, marks=pytest.mark.slow),
         pytest.param("noise", signal.SIGINT, 24, marks=pytest.mark.slow),
+        pytest.param("fresh", signal.SIGINT, 8, marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_stops_after_the_step_and_the_same_command_goes_on(tmp_path, monkeypatch, whole, kind, number, step):
@@ -270,6 +272,7 @@ def test_another_configuration_does_not_continue_the_run(tmp_path, monkeypatch):
         assert command(*own, cwd=tmp_path).code == 143
     assert "resuming" not in command(*own, "seed=1", cwd=tmp_path).out
     assert "resuming" in command(*own, cwd=tmp_path).out
+    assert len(list(tmp_path.glob("runs/single/*/*"))) == 2  # Hydra's folder for the resumed run is gone
 
 
 @pytest.mark.slow
@@ -294,6 +297,7 @@ def test_a_sweep_that_was_stopped_goes_on_with_what_is_missing(tmp_path, monkeyp
     assert "3 to run, 1 of them resumed, 1 already done" in answer.out
     assert "4 DONE" in answer.out
     assert [read(path)["status"] for path in tmp_path.rglob("status.json")] == ["DONE"] * 4
+    assert all(any(path.iterdir()) for path in tmp_path.rglob("*") if path.is_dir())  # no empty folder is left
 
 
 def test_the_state_of_a_checkpoint_is_all_there_is(whole):

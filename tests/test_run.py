@@ -147,7 +147,8 @@ def test_every_tag_of_the_design_at_its_steps(shared):
     scored = {"loss/val", "accuracy/val", "loss/val_soft", "accuracy/val_soft"}
     scored |= {layer + "soft_hard_gap" for layer in layers}
     flips = {layer + "flip_rate" for layer in layers}
-    final = {"accuracy/test", "accuracy/val_recalibrated", "accuracy/test_recalibrated"}
+    final = {"loss/train_end", "accuracy/train_end", "accuracy/test"}
+    final |= {"accuracy/val_recalibrated", "accuracy/test_recalibrated"}
     assert {step: set(record) for step, record in records.items()} == {
         1: trained,
         2: trained,

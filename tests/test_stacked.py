@@ -172,6 +172,7 @@ def test_nobody_left_ends_the_group(tmp_path):
 STATEFUL = {
     "noise": ("strategy=rewrite", "optimizer.clip_norm=0.5", "optimizer=adam"),
     "annealing": ("strategy=smooth", "model.batch_norm=true", "optimizer.schedule=cosine"),
+    "fresh": ("data=mnist1d", "data.fresh=true", "batch_size=700", "component=floor"),
 }
 LONG = ("max_steps=16", "log_every=2", "eval_every=4", "model.width=8")
 

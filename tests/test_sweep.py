@@ -392,9 +392,10 @@ def test_a_sweep_on_a_terminal_is_one_live_line(tmp_path):
         assert code == 0
         left = screen(sent)
         assert left[0] == "2 jobs in runs/one: 2 to run"
-        assert [line for line in left if line.endswith("2 DONE")]
-        assert not any(line.startswith("step ") for line in left)
-        assert all(len(line) <= 80 for line in left if not line.startswith("runs/"))
+        assert [line.partition(":")[0] for line in left[1:3]] == ["seed=0", "seed=1"]
+        assert left[-2:] == ["2 DONE", ""]
+        assert not any("━" in line or line.startswith("step ") for line in left)
+        assert all(len(line) <= 80 for line in left)
         between = bool(re.search(r"1/2.*━.*[01] running, .*jobs/", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sent)))
         if between:
             break

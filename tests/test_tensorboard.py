@@ -18,14 +18,14 @@ from tensorboard import default, program
 from tensorboard.backend import application
 from werkzeug.test import Client
 
+from experiments.tracking.about import text_summary
 from experiments.tracking.event_file import EventFile
+from experiments.tracking.hparams import columns_summary, row_summary
 from experiments.tracking.metrics import MetricsLog, read_metrics
 from experiments.tracking.tags import tag
-from experiments.tracking.tensorboard import CurveWriter, text_summary
+from experiments.tracking.tensorboard import CurveWriter
 
 ROOT = Path(__file__).parents[1]
-METRICS = ["loss/val", "accuracy/val"]
-COLUMNS = ["strategy", "strategy.temperature", "optimizer.lr"]
 STATUSES = ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNING"]
 
 
@@ -58,13 +58,16 @@ class Board:
         answer = self.client.post("/data/plugin/hparams/session_groups", json=question)
         return json.loads(answer.get_data(as_text=True), parse_constant=pytest.fail)["sessionGroups"]
 
+    def infos(self):
+        question = {"experimentName": "", "hparamsLimit": 1000}
+        return self.client.post("/data/plugin/hparams/experiment", json=question).json["hparamInfos"]
+
     def columns(self):
-        answer = self.client.post("/data/plugin/hparams/experiment", json={"experimentName": "", "hparamsLimit": 1000})
-        return [info["name"] for info in answer.json["hparamInfos"]]
+        return [info.get("displayName") or info["name"] for info in self.infos()]
 
 
-def write_run(folder, config, steps=range(3), success=True, purge_step=None, group="g", offset=0.0):
-    writer = CurveWriter(folder, config, METRICS, group, purge_step, COLUMNS)
+def write_run(folder, config, steps=range(3), success=True, purge_step=None, offset=0.0):
+    writer = CurveWriter(folder, config, purge_step)
     for step in steps:
         loss = step + offset
         writer.scalars(step, {"loss/train": loss, "loss/val": loss, "loss/val_soft": loss, "accuracy/val": 0.5})
@@ -77,9 +80,9 @@ def sweep(tmp_path_factory):
     root = tmp_path_factory.mktemp("runs μ [1]")
     for seed in (0, 1):
         ste = {"strategy": "ste", "optimizer": {"lr": 0.1}, "seed": seed}
-        write_run(root / f"ste/seed={seed}", ste, group="ste", offset=seed)
-        smooth = {"strategy": {"temperature": None, "schedule": [1, 0.5]}, "optimizer": {"lr": 0.1}, "bits": True}
-        write_run(root / f"smooth/seed={seed}", smooth, group="smooth", offset=seed)
+        write_run(root / f"ste/seed={seed}", ste, offset=seed)
+        smooth = {"strategy": {"temperature": None, "schedule": [1, 0.5]}, "optimizer": {"lr": 0.3}, "seed": seed}
+        write_run(root / f"smooth/seed={seed}", smooth, offset=seed)
     return root, Board(root)
 
 
@@ -93,17 +96,24 @@ def test_a_training_run_is_one_run(sweep):
     assert all(len(list((root / run).iterdir())) == 1 for run in runs)
 
 
-def test_each_run_is_one_row_with_its_metrics_and_seeds_share_a_group(sweep):
+def test_each_run_is_one_row_with_its_metrics(sweep):
     _, board = sweep
-    groups = {group["name"]: group for group in board.rows()}
-    assert sorted(groups) == ["smooth", "ste"]
-    sessions = groups["ste"]["sessions"]
-    assert [session["name"] for session in sessions] == ["ste/seed=0", "ste/seed=1"]
-    assert [session["status"] for session in sessions] == ["STATUS_SUCCESS"] * 2
-    values = [{metric["name"]["tag"]: metric["value"] for metric in session["metricValues"]} for session in sessions]
-    assert values == [{"loss/val": 2.0, "accuracy/val": 0.5}, {"loss/val": 3.0, "accuracy/val": 0.5}]
-    (mean,) = [metric["value"] for metric in groups["ste"]["metricValues"] if metric["name"]["tag"] == "loss/val"]
-    assert mean == 2.5
+    rows = {row["name"]: row for row in board.rows()}
+    assert sorted(rows) == ["smooth/seed=0", "smooth/seed=1", "ste/seed=0", "ste/seed=1"]
+    (session,) = rows["ste/seed=1"]["sessions"]
+    assert session["status"] == "STATUS_SUCCESS"
+    values = {metric["name"]["tag"]: metric["value"] for metric in session["metricValues"]}
+    assert (values["loss/val"], values["accuracy/val"]) == (3.0, 0.5)
+
+
+def test_the_runs_of_a_group_are_one_row_with_their_mean(tmp_path):
+    for seed in (0, 1):
+        with EventFile(tmp_path / f"seed={seed}") as file:
+            file.add(row_summary({"strategy": "ste"}, "ste"))
+            file.scalars(1, {"loss/val": 2.0 + seed})
+    (group,) = Board(tmp_path).rows()
+    assert (group["name"], [session["name"] for session in group["sessions"]]) == ("ste", ["seed=0", "seed=1"])
+    assert [metric["value"] for metric in group["metricValues"]] == [2.5]
 
 
 def test_any_configuration_gives_a_row(tmp_path):
@@ -124,37 +134,42 @@ def test_any_configuration_gives_a_row(tmp_path):
     write_run(tmp_path / "run", config)
     (group,) = Board(tmp_path).rows()
     assert group["hparams"] == {
-        "strategy": "n/a",
-        "strategy.temperature": "n/a",
-        "optimizer.lr": "n/a",
-        "none": "None",
-        "list": "[1, {'a': None}]",
-        "nan": "nan",
-        "infinite": "inf",
-        "big": str(2**60),
-        "numpy": 0.5,
-        "path": str(tmp_path),
-        "text": "a,b=μ ?",
-        "empty": "{}",
-        "deep.er.flag": False,
-        "deep.er.lr": 1e-5,
+        "5 seed": "3",
+        "7 list": "[1, {'a': None}]",
+        "7 nan": "nan",
+        "7 infinite": "inf",
+        "7 big": str(2**60),
+        "7 numpy": 0.5,
+        "7 path": str(tmp_path),
+        "7 text": "a,b=μ ?",
+        "7 empty": "{}",
+        "7 deep.er.flag": False,
+        "7 deep.er.lr": 1e-5,
     }
 
 
-def test_the_columns_of_all_runs_are_there_whichever_is_read_first(sweep):
-    """H03. All of it: each run declares the common columns and fills in those that it lacks."""
-    root, board = sweep
-    assert set(COLUMNS) <= set(board.columns())
-    for run in ("ste/seed=0", "smooth/seed=1"):
-        assert set(COLUMNS) <= set(Board(root / run).columns())
-    values = {group["name"]: group["hparams"] for group in board.rows()}
-    assert values["ste"] == {"strategy": "ste", "strategy.temperature": "n/a", "optimizer.lr": 0.1}
-    assert values["smooth"]["strategy.temperature"] == "None"
+def test_the_columns_are_those_that_one_run_declares_in_their_order(tmp_path):
+    """H03. Strategy, component, learning rate, temperature, seed, then the others by name; no other key is shown."""
+    keys = ["model.width", "seed", "component.bits", "optimizer.lr", "component", "strategy.temperature", "strategy"]
+    for seed in (0, 1):
+        write_run(tmp_path / f"seed={seed}", {"seed": seed, "max_steps": 3})
+    with EventFile(tmp_path / "about") as file:
+        file.add(columns_summary(keys, {"loss/val": "validation loss"}))
+    ordered = ["strategy", "component", "optimizer.lr", "strategy.temperature", "seed", "component.bits", "model.width"]
+    assert Board(tmp_path).columns() == ordered
+
+
+def test_without_declared_columns_the_keys_that_differ_come_first(sweep):
+    """H03, the part of single runs: no run hides the columns of another."""
+    _, board = sweep
+    assert board.columns() == ["3 optimizer.lr", "5 seed", "1 strategy", "7 strategy.schedule"]
+    differ = [info["name"] for info in board.infos() if info.get("differs")]
+    assert differ == ["3 optimizer.lr", "5 seed"]
 
 
 def test_not_finite_is_kept_and_said(tmp_path):
     """H04, the part of the event file: the values, and one line that names the tag and the step."""
-    writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
+    writer = CurveWriter(tmp_path / "run", {"strategy": "ste"})
     for step, value in enumerate([1.0, math.nan, math.inf, -math.inf]):
         writer.scalars(step, {"loss/val": value})
     writer.close(False)
@@ -171,9 +186,9 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from experiments.tracking.metrics import MetricsLog
-from experiments.tracking.tensorboard import CurveWriter, text_summary
+from experiments.tracking.tensorboard import CurveWriter
 folder = Path(sys.argv[1])
-writer = CurveWriter(folder, {"strategy": "ste"}, ["loss/val", "accuracy/val"], "g")
+writer = CurveWriter(folder, {"strategy": "ste"})
 log = MetricsLog(folder / "metrics.jsonl")
 for step in range(50):
     values = {"loss/val": step / 8, "accuracy/val": 0.5, "loss/train": step / 8}
@@ -194,7 +209,7 @@ def test_a_killed_run_is_readable_and_its_resumption_one_curve(tmp_path):
     steps = [step for _, step, _ in Board(tmp_path).points("a run μ", "loss/val")]
     assert steps == list(range(50))
     log = MetricsLog(folder / "metrics.jsonl", resume_at=29)
-    writer = CurveWriter(folder, {"strategy": "ste"}, METRICS, "g", purge_step=30)
+    writer = CurveWriter(folder, {"strategy": "ste"}, purge_step=30)
     for step in range(30, 60):
         values = {"loss/val": step / 8, "accuracy/val": 0.5, "loss/train": step / 8}
         log.write(step, values)
@@ -207,7 +222,7 @@ def test_a_killed_run_is_readable_and_its_resumption_one_curve(tmp_path):
     assert [record["step"] for record in read_metrics(folder / "metrics.jsonl")] == list(range(60))
     (session,) = board.rows()[0]["sessions"]
     assert session["status"] == "STATUS_SUCCESS"
-    assert session["metricValues"][0]["value"] == 59 / 8
+    assert {metric["name"]["tag"]: metric["value"] for metric in session["metricValues"]}["loss/val"] == 59 / 8
 
 
 def test_many_sessions_of_a_run_in_one_second_are_one_curve(tmp_path):
@@ -244,7 +259,7 @@ def test_free_text_in_a_tag_comes_back(tmp_path, name):
     assert made.isascii()
     assert made.count("/") == 1
     assert unquote(made.partition("/")[2], errors="surrogatepass") == name
-    writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
+    writer = CurveWriter(tmp_path / "run", {})
     writer.scalars(0, {made: 1.0})
     writer.close(None)
     assert Board(tmp_path).curve("run", made) == {0: 1.0}
@@ -256,7 +271,7 @@ def test_an_empty_or_handmade_tag_is_refused(tmp_path):
         with pytest.raises(ValueError, match="loss/train"):
             tag(*parts)
     assert tag("op", "layers.0", "flip_rate") == "op/layers.0/flip_rate"
-    writer = CurveWriter(tmp_path, {}, METRICS, "g")
+    writer = CurveWriter(tmp_path, {})
     for name in ("", "/lead", "loss//val", "grad norm"):
         with pytest.raises(ValueError, match="is not a tag"):
             writer.scalars(0, {name: 1.0})
@@ -271,13 +286,12 @@ def test_two_hundred_runs_are_two_hundred_files(tmp_path):
         write_run(tmp_path / f"seed={run}", {"strategy": "ste", "seed": run})
     assert len(os.listdir("/proc/self/fd")) == before
     assert sum(len(files) for _, _, files in os.walk(tmp_path)) == 200
-    (group,) = Board(tmp_path).rows()
-    assert len(group["sessions"]) == 200
+    assert len(Board(tmp_path).rows()) == 200
 
 
 def test_an_odd_value_is_skipped_and_counted(tmp_path):
     """H09, the part of scalars; histograms are not logged."""
-    writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
+    writer = CurveWriter(tmp_path / "run", {})
     odd = [None, torch.tensor([]), torch.ones(2), "soon", 10**400]
     for step, value in enumerate(odd):
         writer.scalars(step, {"odd": value, "loss/val": torch.tensor(1.5, dtype=torch.bfloat16)})
@@ -288,7 +302,7 @@ def test_an_odd_value_is_skipped_and_counted(tmp_path):
 
 def test_curves_are_float32_and_say_so(tmp_path):
     """H10, the part of TensorBoard: rounded there, labelled, and a fractional step refused."""
-    writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
+    writer = CurveWriter(tmp_path / "run", {})
     for step, value in enumerate([16777217.0, 1e-50, 1e39]):
         writer.scalars(step, {"loss/val": value})
     with pytest.raises(TypeError):
@@ -306,7 +320,7 @@ def test_the_layout_puts_the_strategies_into_one_chart(sweep):
     }
     assert list(categories) == ["strategies", "hard and soft", "operation"]
     patterns = {chart["title"]: chart["multiline"]["tag"] for chart in categories["strategies"]}
-    assert len(patterns) == len(categories["strategies"]) == 7
+    assert len(patterns) == len(categories["strategies"]) == 6
     for run in board.get("runs"):
         (pattern,) = patterns["validation loss, hard"]
         assert list(board.get("plugin/custom_scalars/scalars", run=run, tag=pattern)["tag_to_events"]) == ["loss/val"]
@@ -331,7 +345,7 @@ def test_the_checksums_of_a_record_are_tensorboards(length, tmp_path):
 
 
 def test_closing_twice_is_closing_once(tmp_path):
-    writer = CurveWriter(tmp_path / "run", {}, METRICS, "g")
+    writer = CurveWriter(tmp_path / "run", {})
     writer.close(None)
     writer.close(True)
     (session,) = Board(tmp_path).rows()[0]["sessions"]

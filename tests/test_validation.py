@@ -1,5 +1,6 @@
 """What a run is scored on between its steps, and which of its models is the best one."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -27,7 +28,7 @@ class Scripted(nn.Module):
 
     def forward(self, x):
         part = "test" if x[0, 0] >= TEST else "val"
-        limits = torch.tensor(self.right[part]).repeat_interleave(SAMPLES)
+        limits = torch.tensor(self.right[part]).repeat_interleave(len(x) // 2)
         right = (x[:, 0] % TEST < limits).float()
         return torch.stack([right, 1 - right], 1)
 
@@ -40,7 +41,7 @@ class Stack:
     def __init__(self):
         self.model, self.loaded = Scripted(), []
         x, y = torch.arange(SAMPLES).float().unsqueeze(1), torch.zeros(SAMPLES, dtype=torch.long)
-        self.data = SimpleNamespace(val=Part(x, y), test=Part(x + TEST, y))
+        self.data = SimpleNamespace(train=Part(x[:10], y[:10]), val=Part(x, y), test=Part(x + TEST, y))
 
     def weights(self, r):
         return {"step and replica": torch.tensor([self.step, r])}
@@ -81,6 +82,14 @@ def test_an_accuracy_of_zero_is_a_best_one_too():
 def test_the_last_evaluation_scores_test_data_too():
     _, rows = validated((10, 0), (10, 0))
     assert [row["accuracy/test"] for row in rows[-1]] == [3 / SAMPLES, 5 / SAMPLES]
+
+
+def test_the_last_evaluation_scores_the_training_data_too():
+    _, rows = validated((10, 0), (7, 2))
+    assert [row["accuracy/train_end"] for row in rows[-1]] == [0.7, 0.2]
+    right, wrong = math.log(1 + math.exp(1)) - 1, math.log(1 + math.exp(1))
+    expected = [0.7 * right + 0.3 * wrong, 0.2 * right + 0.8 * wrong]
+    assert [row["loss/train_end"] for row in rows[-1]] == pytest.approx(expected)
 
 
 def test_the_best_models_are_tested_and_the_last_ones_put_back():
@@ -159,7 +168,10 @@ def test_a_model_is_scored_hard_as_in_training_and_recalibrated_and_nothing_in_i
     assert last["accuracy/test"] == score(model, data.test).accuracy
     assert last["accuracy/val_recalibrated"] == score(again, data.val).accuracy != hard.accuracy
     assert last["accuracy/test_recalibrated"] == score(again, data.test).accuracy != last["accuracy/test"]
+    train = score(model, data.train)
+    assert (last["loss/train_end"], last["accuracy/train_end"]) == (train.loss, train.accuracy)
     assert set(last) - set(first) == {
+        *("loss/train_end", "accuracy/train_end"),
         *("accuracy/test", "accuracy/val_recalibrated", "accuracy/test_recalibrated"),
         *flip_rates(outputs, outputs),
     }
@@ -198,7 +210,7 @@ def test_without_batch_norm_or_a_soft_value_there_is_nothing_to_recalibrate(nois
     plain = nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 3))
     noisy.model, noisy.single = plain, lambda r: plain
     (found,) = Validation(noisy)(10, True)
-    assert set(found) == {"loss/val", "accuracy/val", "accuracy/test"}
+    assert set(found) == {"loss/train_end", "accuracy/train_end", "loss/val", "accuracy/val", "accuracy/test"}
 
 
 def test_the_outcomes_of_test_samples_survive_a_checkpoint_after_the_last_evaluation():

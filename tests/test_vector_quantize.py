@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from products import FULL, HALF, generator, gradients
-from surrogates import calibrate
+from surrogates import Strategy, calibrate
 from surrogates.layers.vector_quantizer import VectorQuantizer, k_means
 from surrogates.ops.vector_quantize import VectorQuantize, nearest
 from surrogates.strategies.smooth import Smooth
@@ -198,6 +198,33 @@ def test_the_layer_is_the_op_on_groups() -> None:
     assert torch.equal(layer.eval()(x), OP.hard(x.unflatten(1, (2, 4)), layer.codes).flatten(1))
 
 
+@pytest.mark.parametrize("strategy", [STE, ROTATION, SUBGRADIENT, SOFT], ids=str)
+@pytest.mark.parametrize("shape", [(4, 6), (4, 6, 3, 5)])
+def test_with_its_losses_the_codebook_learns_from_the_codebook_loss_alone(strategy: Strategy, shape: tuple) -> None:
+    """Values as without losses; each loss by hand, and what each of the three moves."""
+    layer, x = VectorQuantizer(strategy, entries=5, size=2), torch.randn(shape, generator=generator(6))
+    x.requires_grad_()
+    coded = layer(x, losses=True)
+    torch.testing.assert_close(coded.values, layer(x))
+    chosen = layer.decode(coded.indices)
+    assert torch.equal(chosen, layer.eval()(x))
+    assert coded.indices.shape == (shape[0], 3, *shape[2:])
+    by_hand = layer.codes[coded.indices].movedim(-1, 2).flatten(1, 2)
+    for loss in (coded.codebook_loss, coded.commitment_loss):
+        torch.testing.assert_close(loss, (by_hand - x).square().mean())
+
+    def slopes(y: Tensor) -> list[Tensor | None]:
+        return list(torch.autograd.grad(y.sum(), [x, layer.codes], allow_unused=True, retain_graph=True))
+
+    assert slopes(coded.values)[1] is None
+    by_x, by_codes = slopes(coded.codebook_loss)
+    assert by_x is None
+    torch.testing.assert_close(by_codes, slopes((by_hand - x.detach()).square().mean())[1])
+    by_x, by_codes = slopes(coded.commitment_loss)
+    torch.testing.assert_close(by_x, slopes((by_hand.detach() - x).square().mean())[0])
+    assert by_codes is None
+
+
 REFUSED = [
     ({"entries": 0}, "entries.*0"),
     ({"size": 0}, "size.*0"),
@@ -214,6 +241,10 @@ def test_bad_arguments_are_refused(options: dict, words: str) -> None:
 def test_a_width_of_no_whole_groups_is_refused() -> None:
     with pytest.raises(ValueError, match=r"size must divide the layer's 6 activations, got 4"):
         VectorQuantizer(STE).check_width(6)
+    with pytest.raises(ValueError, match=r"size must divide the layer's 6 activations, got 4"):
+        VectorQuantizer(STE)(torch.zeros(3, 6))
+    with pytest.raises(ValueError, match=r"takes \(batch, width, ...\), got the shape \(4,\)"):
+        VectorQuantizer(STE)(torch.zeros(4))
 
 
 @pytest.mark.parametrize("far", [1e10, 1e30, math.inf])

@@ -2,11 +2,12 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
-from filelock import FileLock
 from sweep_kills import Sweep
 from test_launchers import installed
 
@@ -52,26 +53,49 @@ def test_a_process_that_is_told_to_stop_starts_no_further_job(tmp_path):
     assert in_a_process(told_worker, tmp_path) == 7
 
 
-def launch(root, lock):
-    """A launcher that a signal stops, and that raises an interrupt of its own."""
-    with save_before_stopping(root, "c", [root]):
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        except KeyboardInterrupt:
-            assert not lock.is_locked
-            raise KeyboardInterrupt from None
+def stopped_by(numbers, root):
+    """Sends signals to this process while it launches; the one that stopped it."""
+    try:
+        with save_before_stopping(root, "c"):
+            for wait, number in enumerate(numbers, 1):
+                threading.Timer(0.2 * wait, os.kill, (os.getpid(), number)).start()
+            time.sleep(10)
+    except Interrupted as stopped:
+        return stopped.signum
 
 
-def test_a_signal_asks_the_jobs_to_save_and_waits_for_them(tmp_path):
-    lock = FileLock(tmp_path / ".lock", thread_local=False)
-    lock.acquire()
+def work_until(saved, root):
+    with command_folder.worker_of(root, "c"):
+        saved.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_asks_the_jobs_to_save_and_waits_for_them(tmp_path, number):
+    before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
     with command_folder.at_work(tmp_path, "c"):
-        threading.Timer(0.2, lock.release).start()
-        with pytest.raises(Interrupted) as stopped:
-            launch(tmp_path, lock)
-        assert stopped.value.signum == signal.SIGTERM
-        with pytest.raises(NotStarted):
-            command_folder.refuse_if_stopped(tmp_path, "c")
+        saved = threading.Event()
+        worker = threading.Thread(target=work_until, args=(saved, tmp_path))
+        worker.start()
+        threading.Timer(0.2, saved.set).start()
+        assert stopped_by([number], tmp_path) == number
+        assert not command_folder.has_workers(tmp_path, "c")
+        worker.join()
+        with pytest.raises(NotStarted), command_folder.worker_of(tmp_path, "c"):
+            pass
+    assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_second_signal_does_not_wait(tmp_path):
+    with command_folder.at_work(tmp_path, "c"), command_folder.worker_of(tmp_path, "c"):
+        assert stopped_by([signal.SIGINT, signal.SIGTERM], tmp_path) == signal.SIGINT
+
+
+def test_processes_that_a_launcher_starts_do_not_see_ctrl_c(tmp_path):
+    """A terminal sends SIGINT to every process of the group."""
+    with command_folder.at_work(tmp_path, "c"), save_before_stopping(tmp_path, "c"):
+        child = subprocess.Popen([sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGINT)"])
+    assert child.wait() == 0
 
 
 def sweep(launcher):
@@ -110,7 +134,7 @@ def test_workers_of_a_killed_command_stop_by_themselves(tmp_path, launcher):
 @pytest.mark.parametrize("launcher", ["joblib", *OTHERS])
 @pytest.mark.parametrize(("number", "stop"), [(signal.SIGTERM, os.kill), (signal.SIGINT, os.killpg)])
 def test_a_stopped_command_has_its_workers_save_first(tmp_path, launcher, number, stop):
-    """SIGTERM to the command alone, and Ctrl-C: every run that began is INTERRUPTED or DONE, with a checkpoint."""
+    """SIGTERM to the command alone, and Ctrl-C: runs are INTERRUPTED or DONE; those that logged have a checkpoint."""
     if launcher != "stacked":
         installed(launcher)
     stopped = Sweep(tmp_path / "stopped", *sweep(launcher))
@@ -123,6 +147,8 @@ def test_a_stopped_command_has_its_workers_save_first(tmp_path, launcher, number
     assert "Traceback" not in err
     assert "*** " not in err  # a native trace
     assert set(stopped.statuses()) <= {"INTERRUPTED", "DONE"}
-    assert all((path.parent / "checkpoints/last.pt").exists() for path in stopped.folder.rglob("status.json"))
+    logged = [path.parent for path in stopped.folder.rglob("metrics.jsonl") if path.stat().st_size]
+    assert logged
+    assert all((folder / "checkpoints/last.pt").exists() for folder in logged)
     stopped.assert_gone()
     assert set(stopped.end().split()[1:]) == {"DONE"}

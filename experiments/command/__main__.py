@@ -1,6 +1,6 @@
 """`python -m experiments.command` is `python train.py`."""
 
-from experiments.command.cli import main
+from experiments.command.start import main
 
 if __name__ == "__main__":
     main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,6 +57,12 @@ Exit codes
   2  the command, configuration, data or folder is wrong, or the strategy does
      not apply to the component\
 """
+
+
+def print_help(conf: Path) -> None:
+    """Prints the page for the program that was called."""
+    program = "python train.py" if Path(sys.argv[0]).name == "train.py" else "hardgrad train"
+    print(help_page(conf, sys.argv[1:], program))
 
 
 def help_page(conf: Path, arguments: Sequence[str], program: str) -> str:

@@ -20,8 +20,8 @@ from experiments.config.own_options import refuse_hidden_options
 from experiments.config.values import without_effect
 from experiments.oracles.presets import ask
 from experiments.stacked.run import run_group
-from experiments.sweep.capacity import FOLLOWING
-from experiments.sweep.command_folder import follow_command, refuse_if_stopped, stop
+from experiments.sweep.capacity import FOLLOWING, OF_OTHERS
+from experiments.sweep.command_folder import follow_command, refuse_if_stopped, stop, worker_of
 from experiments.sweep.empty_folders import remove_empty
 from experiments.sweep.ending import Elsewhere, JobFailed, objective, refuse_dry_run, value_of
 from experiments.sweep.manifest import record
@@ -94,14 +94,14 @@ class Task:
             _note_unread(lambda key: key in OF_SWEEPS)
             if config.dry_run:
                 print(_preview(request))
-                remove_empty(request.folder, self.since)
                 return None
             outcome = run(request)
             self._finish(outcome)
         except USER_ERRORS as error:
-            remove_empty(request.folder, self.since)
             self.refused = error  # raised here, Hydra would print a message of its own first
             return None
+        finally:
+            remove_empty(request.folder, self.since)  # also if the run resumed in its earlier folder
         return objective(outcome.result)
 
     def _finish(self, outcome: Outcome) -> None:
@@ -114,21 +114,23 @@ class Task:
         """Raises JobFailed, which any process can send to another, or ConfigError for what no job can do."""
         refuse_dry_run(config)
         root = Path(HydraConfig.get().sweep.dir).absolute()
-        refuse_if_stopped(root, self.name)
-        if not self._is_worker():
-            return self._work(config, root)
-        follow_command(root, self.name)
         try:
-            with hold_process():
+            if not self._is_worker_of(FOLLOWING):
+                refuse_if_stopped(root, self.name)
                 return self._work(config, root)
-        except KeyboardInterrupt as stopped:  # launchers would take it for an accident
-            raise JobFailed(str(stopped) or "stopped by SIGINT") from None
+            follow_command(root, self.name)
+            with hold_process(), worker_of(root, self.name):
+                return self._work(config, root)
+        except KeyboardInterrupt as stopped:
+            if not self._is_worker_of(OF_OTHERS):
+                raise
+            raise JobFailed(str(stopped) or "stopped by SIGINT") from None  # launchers expect no KeyboardInterrupt
 
-    def _is_worker(self) -> bool:
-        """Whether this is a process that a launcher of others has started for the command, and that ends with it."""
+    def _is_worker_of(self, launchers: Sequence[str]) -> bool:
+        """Whether one of these launchers has started this process for the command."""
         options = HydraConfig.get().runtime.choices
-        followed = options["hydra/launcher"] in FOLLOWING and options["hydra/sweeper"] == "listed"
-        return followed and os.getpid() != self.process
+        started = options["hydra/launcher"] in launchers and options["hydra/sweeper"] == "listed"
+        return started and os.getpid() != self.process
 
     def _work(self, config: DictConfig, root: Path) -> float | dict[Path, Exception] | None:
         """Runs the job, or the unit that it stands for."""

@@ -21,7 +21,7 @@ def options(conf: Path, group: str) -> list[str]:
 
 @cache
 def group_keys(conf: Path) -> tuple[str, ...]:
-    """The dotted keys of all options of all groups: runs of different options share these columns."""
+    """The dotted keys of all options of all groups."""
     keys: dict[str, None] = {}
     for group in GROUPS:
         for option in options(conf, group):
@@ -35,11 +35,14 @@ def option_keys(conf: Path, group: str, option: str) -> list[str]:
     return [f"{group}.{key}" for key in re.findall(r"^([a-z]\w*):", text, re.MULTILINE)]
 
 
-def hyperparameters(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """A resolved configuration as a table of runs shows it: groups by their option's name, no seed, no bookkeeping."""
-    flat = {key: value for key, value in flatten(plain).items() if key not in NOT_HASHED and key != "seed"}
+def hyperparameters(plain: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
+    """A resolved configuration as a table of runs shows it: groups by their option's name, no bookkeeping.
+
+    Without the name in `options`, an option has that of its module.
+    """
+    flat = {key: value for key, value in flatten(plain).items() if key not in NOT_HASHED}
     own = {key: value for key, value in flat.items() if not key.rpartition(".")[2].startswith("_")}
-    return {**{group: option_name(plain[group]) for group in GROUPS}, **own}
+    return {**{group: options.get(group) or option_name(plain[group]) for group in GROUPS}, **own}
 
 
 def option_name(node: Mapping[str, Any]) -> str:

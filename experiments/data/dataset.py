@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -60,6 +61,10 @@ class Part:
         """Returns the samples (B, *shape) and labels (B,) at `index` (B,), an int64 tensor on the part's device."""
         return self.x.index_select(0, index), self.y.index_select(0, index)
 
+    def start(self, count: int) -> Part:
+        """Returns the first `count` samples, or all if there are fewer."""
+        return Part(self.x[:count], self.y[:count])
+
     def to(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Part:
         """Returns the part on `device`, with samples in `dtype`."""
         return Part(self.x.to(device, dtype), self.y.to(device))
@@ -69,6 +74,7 @@ class Part:
 class Dataset:
     """Three parts that depend on the data set alone, never on a run's seed.
 
+    `epoch`, if there is one, generates the training samples of a seed and an epoch, as many as `train` has.
     Raises DataError if a part is empty, a shape or dtype is wrong, a sample is not finite or a label is not in
     0..classes-1. Labels that some losses ignore (-1, -100) are refused too: a batch of them has loss NaN.
     """
@@ -78,6 +84,7 @@ class Dataset:
     train: Part
     val: Part
     test: Part
+    epoch: Callable[[int, int], Part] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for name, part in self.parts.items():
@@ -107,7 +114,8 @@ class Dataset:
         """Returns the data set on `device`, with samples in `dtype`; itself if nothing changes."""
         if self.train.x.device == torch.device(device) and self.train.x.dtype == dtype:
             return self
-        return Dataset(self.name, self.classes, *(part.to(device, dtype) for part in self.parts.values()))
+        parts = (part.to(device, dtype) for part in self.parts.values())
+        return Dataset(self.name, self.classes, *parts, epoch=self.epoch)
 
 
 def _sha256(*tensors: Tensor) -> str:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from experiments.config.choices import Choices
 from experiments.data.dataset import Dataset
+from experiments.data.train_samples import TrainSamples
 from experiments.measuring.gradients import GradientRecord, clip, norms_by_name, present_gradients
 from experiments.measuring.layer_probe import LayerProbe, Reading
 from experiments.measuring.log_window import LogWindow
@@ -41,8 +42,10 @@ class StackedTrainer:
         self.settings, self.seeds, self.data = settings[0], [own.seed for own in settings], data
         self.replicas, self.key = len(models), torch.tensor(self.seeds)
         self.batches = [training_batches(own, data) for own in settings]
-        for r, model in enumerate(models):
-            calibrate(model, self.batch(r, 1)[0])
+        self.samples = TrainSamples(data, self.batches)
+        first, _ = self.samples(0)
+        for model, own in zip(models, first.chunk(self.replicas), strict=True):
+            calibrate(model, own)
         self.template = copy.deepcopy(models[0])
         self.model = stack(models)
         self.parameters = trained_parameters(self.model)
@@ -73,7 +76,7 @@ class StackedTrainer:
         if self.noisy:
             key_noise(self.model, self.key, self.step)
         rates = self.optimizer.rates(self.step - 1, self.settings.max_steps)
-        x, y = self.data.train.batch(torch.cat([batches[self.step - 1] for batches in self.batches]))
+        x, y = self.samples(self.step - 1)
         logs = self.step % self.settings.log_every == 0 or self.step in (1, self.settings.max_steps)
         with self.probe.watching() if logs else nullcontext():
             logits = self.model(x)
@@ -92,7 +95,8 @@ class StackedTrainer:
 
     def batch(self, r: int, step: int) -> tuple[Tensor, Tensor]:
         """The samples of optimizer step `step`, counted from 1, of one replica."""
-        return self.data.train.batch(self.batches[r][step - 1])
+        x, y = self.samples(step - 1)
+        return x.chunk(self.replicas)[r], y.chunk(self.replicas)[r]
 
     def _measure(
         self, before_clipping: dict[str, Tensor], readings: list[Reading], rates: list[float], x: Tensor

@@ -132,7 +132,7 @@ def _reason_against(choices: Choices, count: int) -> str | None:
     if settings.engine == "single":
         return "engine=single"
     if count == 1:
-        return "no other run of the sweep differs in stackable keys only"
+        return "every other run differs in more than seed, learning rate or temperature"
     stopped = obstacle(choices) or shortage(choices, min(count, LARGEST))
     if stopped:
         return f"cannot be stacked: {stopped}"

@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 # Launchers whose processes stop with the command. A Slurm job does not depend on the command.
 FOLLOWING = ("joblib", "submitit_local", "ray")
+OF_OTHERS = (*FOLLOWING, "submitit_slurm")
 FILES_OF_A_RUN = 3  # that stay open while it trains: lock, metrics, events
 OTHER_FILES = 64  # of a process: libraries, checkpoints while they are written
 
@@ -79,10 +80,15 @@ def _fit_ray(ray: Any, threads: int, at_a_time: int) -> None:
         os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray's default; Ray prints a line unless it is set
 
 
-def start_cluster(config: DictConfig) -> None:
-    """If Ray is the launcher, starts it or connects to its cluster. Ray replaces the handler of SIGTERM."""
-    if launcher_name(config) == "ray":
+def start_helpers(config: DictConfig) -> None:
+    """Starts what changes this process's signals when it starts: Ray itself, and joblib's tracker of semaphores."""
+    name = launcher_name(config)
+    if name == "ray":
         import ray
 
         options: Any = OmegaConf.to_container(config.hydra.launcher.ray.init, resolve=True)
         ray.init(**options)
+    if name == "joblib":
+        from joblib.externals.loky.backend.resource_tracker import ensure_running
+
+        ensure_running()

@@ -6,6 +6,8 @@ removes it once all of these jobs have ended.
 
 from __future__ import annotations
 
+import os
+import platform
 import shutil
 import time
 from collections.abc import Iterator
@@ -63,6 +65,24 @@ def follow_command(root: Path, name: str) -> None:
     follow(is_working, _interrupted_sign(root, name).exists)
 
 
+@contextmanager
+def worker_of(root: Path, name: str) -> Iterator[None]:
+    """Has the command, when it is stopped, wait for the block; raises NotStarted if it is stopped already, or over."""
+    folder = _workers(root, name) / f"{platform.node()}-{os.getpid()}"
+    try:
+        folder.mkdir(exist_ok=True)
+    except FileNotFoundError:
+        raise NotStarted("the command was stopped") from None
+    with FileLock(RunPaths(folder).lock):
+        refuse_if_stopped(root, name)
+        yield
+
+
+def has_workers(root: Path, name: str) -> bool:
+    """Whether a process is in a `worker_of` block of the command."""
+    return any(map(is_alive, _workers(root, name).iterdir()))
+
+
 def unit_folder(root: Path, name: str) -> Path:
     """The folder of the command's unit files."""
     return _command_folder(root, name) / "units"
@@ -77,7 +97,7 @@ def at_work(root: Path, name: str) -> Iterator[None]:
     folder = _command_folder(root, name)
     lock = FileLock(RunPaths(folder).lock, timeout=0)
     with lock_root(root):
-        folder.mkdir()
+        _workers(root, name).mkdir(parents=True)
         lock.acquire()
     try:
         yield
@@ -92,6 +112,10 @@ def at_work(root: Path, name: str) -> Iterator[None]:
 
 def _command_folder(root: Path, name: str) -> Path:
     return root / f"{PREFIX}{name}"
+
+
+def _workers(root: Path, name: str) -> Path:
+    return _command_folder(root, name) / "workers"
 
 
 def _stop_sign(root: Path, name: str) -> Path:

@@ -14,7 +14,9 @@ from experiments.config.choices import refuse_removed
 from experiments.config.folder_names import typed_keys, typed_overrides
 from experiments.config.own_options import refuse_hidden_options
 from experiments.config.values import ConfigError, without_effect
-from experiments.sweep.capacity import FOLLOWING, fit_workers, launcher_name, start_cluster
+from experiments.sweep.board import write_board
+from experiments.sweep.capacity import FOLLOWING, fit_workers, launcher_name, start_helpers
+from experiments.sweep.closing import closing_lines
 from experiments.sweep.command_folder import at_work
 from experiments.sweep.compose import Composer
 from experiments.sweep.empty_folders import remove_empty_below
@@ -61,12 +63,14 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
         sweeper.task_function.reports = root, []
         return []
     record(root, jobs, typed_overrides(config.hydra.overrides.task))
+    if due:
+        write_board(root, jobs)
     _open(root, jobs, due)
     returns: list[JobReturn] = []
     errors: dict[Path, Exception] = {}
     stopped = True
     try:
-        with at_work(root, sweeper.task_function.name), show_progress(due, root), _other_processes(sweeper, root, due):
+        with at_work(root, sweeper.task_function.name), show_progress(due, jobs), _other_processes(sweeper, root, due):
             in_units = bool(due) and launches_units(config)
             launched = write_units(sweeper.task_function, root, due, at_a_time) if in_units else due
             for batch in _batches(launched, launcher_name(config), at_a_time):
@@ -76,7 +80,7 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
         remove_empty_below(root, [job.folder for job in due])
         ended = outcomes(jobs, errors)
         sweeper.task_function.reports = root, ended
-        sweeper.task_function.code = print_report(ended, stopped)
+        sweeper.task_function.code = print_report(ended, stopped, closing_lines(root, ended))
     return returns
 
 
@@ -96,8 +100,8 @@ def _other_processes(sweeper: Any, root: Path, due: Sequence[Job]) -> Iterator[N
     if not due or launcher_name(sweeper.config) not in FOLLOWING:
         yield
         return
-    start_cluster(sweeper.config)
-    with save_before_stopping(root, sweeper.task_function.name, [job.folder for job in due]):
+    start_helpers(sweeper.config)
+    with save_before_stopping(root, sweeper.task_function.name):
         yield
 
 

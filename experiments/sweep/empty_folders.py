@@ -1,4 +1,4 @@
-"""Removes the empty folders of refused jobs: Hydra makes a job's folder before its configuration is checked."""
+"""Removes empty run folders: Hydra makes one before a run is refused, or resumes in its earlier folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hydra.core.hydra_config import HydraConfig
 
 
 def remove_empty(folder: Path, since: float) -> None:
-    """Removes a refused run's folder if it is empty and newer than `since`, and empty parents that Hydra made."""
+    """Removes a run's folder if it is empty and newer than `since`, and empty parents that Hydra made."""
     settings = HydraConfig.get()
     chosen = any(override.startswith("hydra.run.dir=") for override in settings.overrides.hydra)
     top = (

@@ -85,7 +85,9 @@ def _threads(jobs: Sequence[Job]) -> int:
 def _plan_in_words(units: Sequence[Unit], workers: int) -> list[str]:
     processes = max(1, min(workers, len(units)))
     threads = _threads([job for unit in units for job in unit.jobs])
-    return [*describe(units), f"processes: {processes}, threads of each: {threads}"]
+    stacks = "; the runs of a stack train as one model" if any(unit.engine == "stacked" for unit in units) else ""
+    plural = ["" if count == 1 else more for count, more in ((processes, "es"), (threads, "s"))]
+    return [*describe(units), f"{processes} process{plural[0]}, {threads} thread{plural[1]} each{stacks}"]
 
 
 def _alone(launcher: Any, job: Job) -> Ended:

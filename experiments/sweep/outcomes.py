@@ -62,8 +62,8 @@ def _outcome(job: Job, raised: Exception | None) -> JobReport:
     return JobReport(job, FAILED, error) if error and now == DONE else JobReport(job, now, last)
 
 
-def print_report(ended: Sequence[JobReport], stopped: bool) -> int:
-    """Prints the counts and the jobs that did not end well; returns the exit code.
+def print_report(ended: Sequence[JobReport], stopped: bool, closing: str = "") -> int:
+    """Prints the jobs that did not end well, the `closing` lines, and the counts; returns the exit code.
 
     If the sweep was `stopped`, interrupted jobs and jobs that did not start are only counted.
     """
@@ -72,7 +72,7 @@ def print_report(ended: Sequence[JobReport], stopped: bool) -> int:
         if one.status != DONE and not (stopped and one.status in (NOT_STARTED, INTERRUPTED)):
             print(table(_rows(one)), file=sys.stderr)
     counts = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
-    print(f"\n{counts}")
+    print("\n".join(["", *([closing, ""] if closing else []), counts]))
     if any(status not in (DONE, NOT_APPLICABLE, RUNNING) for status in statuses):
         return 1
     return UNFINISHED_ELSEWHERE if RUNNING in statuses else 0

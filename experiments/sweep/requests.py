@@ -8,7 +8,6 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.config.keys import group_keys
 from experiments.config.settings import GROUPS
 from experiments.sweep.compose import current
 from experiments.sweep.plan import Job
@@ -25,8 +24,8 @@ def make_request(task: Any, config: DictConfig, quiet: bool) -> Request:
     hydra_part = own.pop("hydra", None) or OmegaConf.to_container(hydra_config, resolve=False, enum_to_str=True)
     files = {"config.yaml": own, "hydra.yaml": {"hydra": hydra_part}, "overrides.yaml": overrides}
     search = None if quiet or chosen else folder.parent
-    columns, options = group_keys(task.conf), chosen_options(hydra_config)
-    return Request(config, folder, search, overrides, task.typed, quiet, columns, files, options=options)
+    options = chosen_options(hydra_config)
+    return Request(config, folder, search, overrides, task.typed, quiet, files, options=options)
 
 
 def chosen_options(hydra_config: Any) -> dict[str, str]:

@@ -49,8 +49,8 @@ def _plain(request: Request) -> dict[str, Any]:
         "overrides": list(request.overrides),
         "argv": list(request.argv),
         "quiet": request.quiet,
-        "columns": list(request.columns),
         "hydra_files": dict(request.hydra_files),
+        "options": dict(request.options),
     }
 
 
@@ -58,4 +58,5 @@ def _request(plain: dict[str, Any]) -> Request:
     config = OmegaConf.create(plain["config"])
     if config.get("engine") == "compiled":  # of an earlier version, which had that engine
         config.engine = "stacked"
+    plain.pop("columns", None)  # of an earlier version
     return Request(**{**plain, "config": config, "folder": Path(plain["folder"])})

@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from experiments.sweep.plan import Job
+from experiments.sweep.variation import in_words, variation
 from experiments.sweep.watch import SweepProgress, news_line
-from experiments.terminal.console import short_path
+from experiments.terminal.console import short_path, table
 
 EVERY = 0.5  # seconds between two updates; more if an update takes long
 SHARE = 0.02  # largest share of the time for updates
@@ -20,11 +20,12 @@ HEARTBEAT = 30.0  # seconds without a finished job after which plain output show
 
 
 @contextmanager
-def show_progress(jobs: Sequence[Job], root: Path) -> Iterator[None]:
-    """Shows the progress of the jobs while the block runs."""
+def show_progress(due: Sequence[Job], jobs: Sequence[Job]) -> Iterator[None]:
+    """Shows the progress of the due jobs while the block runs; they are named by what varies between all `jobs`."""
     over = threading.Event()
-    names = {job.number: short_path(job.folder) for job in jobs}
-    progress, out = SweepProgress(jobs), sys.stdout
+    keys = variation(job.overrides for job in jobs)
+    names = {job.number: in_words(job.overrides, keys) or short_path(job.folder) for job in due}
+    progress, out = SweepProgress(due), sys.stdout
     terminal = out is not None and out.isatty()
     target = _live if terminal else _plain
     thread = threading.Thread(target=target, args=(progress, names, out, over), daemon=True)
@@ -44,7 +45,7 @@ def _plain(progress: SweepProgress, names: dict[int, str], out: Any, over: threa
         before, now = len(progress.ended) - len(news), time.monotonic()
         late = [progress.words()] if not news and now - told > HEARTBEAT else []
         for count, line in enumerate([*news, *late], before + bool(news)):
-            print(f"[{count:>{width}}/{len(progress.jobs)}] {line}", file=out, flush=True)
+            print(table([(f"[{count:>{width}}/{len(progress.jobs)}]", line)]), file=out, flush=True)
             told = now
 
     _loop(progress, names, over, show)
@@ -62,6 +63,7 @@ def _live(progress: SweepProgress, names: dict[int, str], out: Any, over: thread
         BarColumn(bar_width=None),
         TextColumn("{task.fields[words]}", table_column=whole),
         console=console,
+        transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
     )

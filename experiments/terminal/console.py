@@ -21,9 +21,9 @@ class Progress:
         self.title, self.total, self._folder = title, total, folder
         self._bar: Any = None
         self._shown: dict[str, float] = {}
+        folder.say(f"{title}, {total} steps")
         if not folder.quiet and sys.stdout is not None and sys.stdout.isatty():
             self._start_bar(done)
-        folder.say(f"{title}, {total} steps", echo=self._bar is None)
 
     def _start_bar(self, done: int) -> None:
         from rich.console import Console
@@ -41,7 +41,7 @@ class Progress:
         ]
         if console.width >= WIDE:
             columns.insert(3, TimeRemainingColumn(table_column=Column(no_wrap=True)))
-        self._bar = Bar(*columns, console=console)
+        self._bar = Bar(*columns, console=console, transient=True)
         self._task = self._bar.add_task(self.title, total=self.total, completed=done, numbers="")
         self._bar.start()
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+OPEN = 1  # categories that are open at first
+
 _LAYOUT: dict[str, dict[str, list[str]]] = {
     "strategies": {
-        "training loss": ["loss/train"],
-        "validation loss, hard": ["loss/val"],
         "validation accuracy, hard": ["accuracy/val"],
-        "test accuracy, hard": ["accuracy/test"],
+        "validation loss, hard": ["loss/val"],
+        "training loss": ["loss/train"],
         "gradient norm, before clipping": ["grad_norm/total"],
         "temperature": ["temperature"],
         "learning rate": ["lr"],
@@ -41,16 +42,20 @@ def layout_summary() -> Any:
     )
 
 
-def margin_layout_summary(bands: Mapping[str, tuple[str, str, str]]) -> Any:
-    """Returns charts of mean and band; `bands` has the tags of mean, lower and upper end by title."""
+def margin_layout_summary(categories: Mapping[str, Mapping[str, tuple[str, str, str]]]) -> Any:
+    """Returns categories of charts with line and band: the tags of line, lower and upper end by title."""
     from tensorboard.plugins.custom_scalar import layout_pb2
 
+    return _summary({name: _margin_charts(layout_pb2, charts) for name, charts in categories.items()})
+
+
+def _margin_charts(layout_pb2: Any, charts: Mapping[str, tuple[str, str, str]]) -> list[Any]:
     margin = layout_pb2.MarginChartContent
-    charts = [
+    made = [
         layout_pb2.Chart(title=title, margin=margin(series=[margin.Series(value=value, lower=lower, upper=upper)]))
-        for title, (value, lower, upper) in bands.items()
+        for title, (value, lower, upper) in charts.items()
     ]
-    return _summary({"mean and 95 % band": charts})
+    return made[::-1]  # TensorBoard shows the last chart with a band first
 
 
 def _summary(categories: Mapping[str, list[Any]]) -> Any:
@@ -59,7 +64,10 @@ def _summary(categories: Mapping[str, list[Any]]) -> Any:
     from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
     from tensorboard.plugins.custom_scalar import layout_pb2, metadata
 
-    named = [layout_pb2.Category(title=title, chart=charts) for title, charts in categories.items()]
+    named = [
+        layout_pb2.Category(title=title, chart=charts, closed=number >= OPEN)
+        for number, (title, charts) in enumerate(categories.items())
+    ]
     layout = layout_pb2.Layout(category=named)
     content = TensorProto(dtype="DT_STRING", string_val=[layout.SerializeToString()], tensor_shape=TensorShapeProto())
     kind = metadata.create_summary_metadata()

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+EVENT_FILES = "events.out.tfevents.*"
 _NOTE = "A float32 view; metrics.jsonl keeps every digit."
 _numbers = itertools.count()
 
@@ -76,7 +77,7 @@ class EventFile:
 
 def _stamp(folder: Path) -> int:
     """Returns the time in seconds, later than every file there: TensorBoard reads files by name, clocks can go back."""
-    stamps = [file.name.split(".")[3] for file in folder.glob("events.out.tfevents.*")]
+    stamps = [file.name.split(".")[3] for file in folder.glob(EVENT_FILES)]
     return max([int(time.time()), *(int(stamp) + 1 for stamp in stamps if stamp.isdecimal())])
 
 

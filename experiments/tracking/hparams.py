@@ -6,36 +6,43 @@ TensorFlow, so the summaries are built here, for the event file of the run itsel
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from experiments.tracking.flat_config import flatten
 
+FIRST = ("strategy", "component", "optimizer.lr", "strategy.temperature", "seed", "seeds")  # the first columns
 
-def hparam_values(config: Mapping[str, object], columns: Iterable[str] = ()) -> dict[str, bool | int | float | str]:
-    """Returns one plain value a dotted key, first those of `columns` ("n/a" if the configuration lacks one).
 
-    TensorBoard takes the columns of all runs from an arbitrary run, so every run needs the same `columns`.
-    The key `seed` is left out: TensorBoard shows the runs of one group in one row, with the first run's values.
+def column(key: str) -> str:
+    """Returns the name of a key's column: `1 strategy`, ..., `7 model.width`. TensorBoard sorts columns by name."""
+    return f"{FIRST.index(key) + 1 if key in FIRST else len(FIRST) + 1} {key}"
+
+
+def hparam_values(config: Mapping[str, object]) -> dict[str, bool | int | float | str]:
+    """Returns one plain value a column, from a nested configuration; a key whose value is None has no column.
+
+    The seed is text, because TensorBoard shows the number 0 as 0.0000.
     """
-    flat = flatten(config)
-    names = [*columns, *flat]
-    return {name: _plain(flat.get(name, "n/a")) for name in names if name != "seed"}
+    values = {key: str(value) if key == "seed" else value for key, value in flatten(config).items()}
+    return {column(key): _plain(value) for key, value in values.items() if value is not None}
 
 
-def columns_summary(names: Iterable[str], metrics: Sequence[str]) -> Any:
-    """Returns the columns: hyperparameters, and the tags whose last value each run shows.
+def columns_summary(keys: Iterable[str], metrics: Mapping[str, str]) -> Any:
+    """Returns the columns: dotted keys, and titles by tag of the metrics, whose last value each row shows.
 
-    The hyperparameters have no declared type, because a typed column hides the runs whose value is "None".
+    One run of a log folder declares them for all. Without it TensorBoard shows all keys, those that differ first.
+    The keys have no declared type, because a typed column hides the runs whose value is text.
     """
     from tensorboard.plugins.hparams import summary_v2
 
-    hparams = [summary_v2.HParam(name) for name in names]
-    return summary_v2.hparams_config_pb(hparams, [summary_v2.Metric(tag) for tag in metrics])
+    hparams = [summary_v2.HParam(column(key), display_name=key) for key in keys]
+    shown = [summary_v2.Metric(tag, display_name=title) for tag, title in metrics.items()]
+    return summary_v2.hparams_config_pb(hparams, shown)
 
 
-def row_summary(values: Mapping[str, bool | int | float | str], group: str) -> Any:
-    """Returns the run's row; TensorBoard averages the runs of one `group`."""
+def row_summary(values: Mapping[str, bool | int | float | str], group: str = "") -> Any:
+    """Returns the run's row; TensorBoard averages the runs of one `group`. Without a group a row is a run."""
     from tensorboard.plugins.hparams import summary_v2
 
     return summary_v2.hparams_pb(dict(values), trial_id=group)

@@ -3,13 +3,14 @@
 import math
 import operator
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments.tracking.about import text_summary
 from experiments.tracking.curve_layout import layout_summary
 from experiments.tracking.event_file import EventFile
-from experiments.tracking.hparams import columns_summary, end_summary, hparam_values, row_summary
+from experiments.tracking.hparams import end_summary, hparam_values, row_summary
 from experiments.tracking.strict_json import number
 from experiments.tracking.tags import check_tag
 
@@ -17,29 +18,19 @@ from experiments.tracking.tags import check_tag
 class CurveWriter:
     """Writes one event file into `folder`: the run's hyperparameters, the layout of the charts, then scalars.
 
-    `hparams` is the (nested) configuration, `columns` the dotted keys of the configurations of all runs together,
-    `metrics` the tags whose last value the run's row shows, `group` the name that runs of different seeds share.
+    `hparams` is the (nested) configuration, which fills the run's row of the HParams dashboard.
     `purge_step` is the first step that a resumed run will log: TensorBoard drops what an earlier session logged there.
     A value that is not a single number does not stop the run: it is left out and counted in `skipped`.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        hparams: Mapping[str, object],
-        metrics: Sequence[str],
-        group: str,
-        purge_step: int | None = None,
-        columns: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, folder: Path, hparams: Mapping[str, object], purge_step: int | None = None) -> None:
         self.skipped: Counter[str] = Counter()
         self._checked: set[str] = set()
         self._diverged = self._closed = False
-        values = hparam_values(hparams, columns)
         # TensorBoard purges at the second start that it reads, so the first session must write a start too.
         self._file = EventFile(folder, purge_step or 0)
-        for summary in (columns_summary(values, metrics), row_summary(values, group), layout_summary()):
-            self._file.add(summary)
+        self._file.add(row_summary(hparam_values(hparams)))
+        self._file.add(layout_summary())
 
     def scalars(self, step: int, values: Mapping[str, Any]) -> None:
         """Adds the values by tag at `step`.
@@ -73,11 +64,3 @@ class CurveWriter:
         self._diverged = True
         tag, value = next((tag, value) for tag, value in values.items() if not math.isfinite(value))
         self._file.add(text_summary("diverged", f"{tag} is {value} at step {step}"), step)
-
-
-def text_summary(tag: str, words: str) -> Any:
-    """Returns a text for the text dashboard."""
-    from torch.utils.tensorboard import summary
-
-    untyped: Any = summary
-    return untyped.text(tag, words)

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+# SIGUSR2 is what submitit has Slurm send before the time limit and at preemption; Windows has none.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGUSR2] if hasattr(signal, "SIGUSR2") else []))
+
 
 class Interrupted(KeyboardInterrupt):
     """The signal `signum` stopped the run; its checkpoint is written."""
@@ -46,10 +49,10 @@ class Stop:
 
 @contextmanager
 def stop_signals(patient: bool = False) -> Iterator[Stop]:
-    """Catches SIGINT and SIGTERM while the block runs, in the main thread; other threads receive no signals."""
+    """Catches `SIGNALS` while the block runs, in the main thread; other threads receive no signals."""
     stop = Stop(patient)
     try:
-        before = {number: signal.signal(number, stop.handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, stop.handle) for number in SIGNALS}
     except ValueError:
         before = {}
     try:

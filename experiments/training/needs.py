@@ -5,12 +5,13 @@ Memory in bytes, b the bytes of a number, P parameters, A activations of a sampl
 - weights:     3 P b for the weights, their gradients and the best weights so far; P b without training
 - layers:      10,000 for each block: objects of Python and torch
 - activations: B A b, times the repeats of the component's op and the noise samples of the strategy
-- data:        S (b + 1) times the numbers in a sample: standardised numbers, and the bytes that they come from
+- data:        S (b + 1) times the numbers in a sample: standardised numbers, and the bytes that they come from;
+               for each replica also the samples that it generates for an epoch
 
 P and A count linear and conv layers only (`ModelSize`); a stack multiplies them by its replicas. The optimizer's state,
 intermediate results and the program are not counted. So a run that is refused really cannot fit.
 
-Time in seconds: 5e-5 for each step, 1e-5 for each call of a block's op, 1e-5 for each generated sample, and the 6 P B
+Time in seconds: 5e-5 for each step, 1e-5 for each call of a block's op, 1e-6 for each generated sample, and the 6 P B
 operations of each step at 2e11 per second and thread. A real machine is slower, so a run takes longer than this.
 """
 
@@ -31,6 +32,7 @@ from experiments.tracking.flat_config import flatten
 from surrogates.strategies.samples import Averaged
 
 BLOCK = 10_000  # bytes
+GENERATE = 1e-6  # seconds a sample
 DAY = LONG = 24 * 3600.0  # seconds
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
@@ -46,12 +48,17 @@ class Need:
 
 @dataclass(frozen=True)
 class Scale:
-    """The sizes in a configuration; `repeats`: calls of a component's op in a pass; `draws`: draws of its noise."""
+    """The sizes in a configuration.
+
+    `repeats`: calls of a component's op in a pass; `draws`: draws of its noise; `samples`: of the three parts;
+    `epoch_samples`: training samples that a run generates for each epoch.
+    """
 
     model: ModelSize
     repeats: int
     draws: int
     samples: int
+    epoch_samples: int
 
     @classmethod
     def of(cls, choices: Choices) -> Scale:
@@ -64,7 +71,8 @@ class Scale:
         model = measure(data.input_shape, data.classes, fan_in, **options) if measure else ModelSize(0, 0, 0)
         model = ModelSize(model.parameters + own * model.blocks, model.activations, model.blocks)
         draws = choices.strategy.samples if isinstance(choices.strategy, Averaged) else 1
-        return cls(model, component.repeats, draws, getattr(data, "samples", 0))
+        generated = getattr(data, "samples", 0), getattr(data, "epoch_samples", 0)
+        return cls(model, component.repeats, draws, *generated)
 
 
 def require_memory(choices: Choices, training: bool) -> None:
@@ -103,7 +111,8 @@ def _needs(choices: Choices, scale: Scale, replicas: int, training: bool) -> Ite
         repeated = scale.repeats * scale.draws
         batch = choices.settings.batch_size * scale.model.activations * repeated * size * replicas
         yield Need(batch, "the activations of a batch", ("batch_size", "model", "component", "strategy", "data"))
-        yield Need(scale.samples * prod(choices.data.input_shape) * (size + 1), "data", ("data",))
+        samples = scale.samples * (size + 1) + scale.epoch_samples * size * replicas
+        yield Need(samples * prod(choices.data.input_shape), "data", ("data",))
 
 
 def note_long(choices: Choices) -> list[str]:
@@ -122,7 +131,8 @@ def least_seconds(choices: Choices) -> float:
     speed = 2e11 * settings.threads if torch.device(settings.device).type == "cpu" else 1e15
     operations = 6.0 * settings.batch_size * scale.model.parameters
     step = 5e-5 + 1e-5 * scale.repeats * scale.model.blocks + operations / speed
-    return settings.max_steps * step + 1e-5 * scale.samples
+    step += GENERATE * settings.batch_size * (scale.epoch_samples > 0)
+    return settings.max_steps * step + GENERATE * scale.samples
 
 
 def memory(device: str) -> int | None:

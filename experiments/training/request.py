@@ -19,7 +19,6 @@ class Request:
     - `search`: a folder; an interrupted run of the same configuration below it is resumed instead, if there is one;
     - `overrides`, `argv`: what the user typed;
     - `quiet`: writes the run's messages to its log only;
-    - `columns`: the hyperparameters of all options, so that runs of different options share a table;
     - `hydra_files`: the files for `.hydra/`;
     - `watch`: receives each step's logged values, and may raise Pruned;
     - `options`: the chosen option of each group.
@@ -31,7 +30,6 @@ class Request:
     overrides: Sequence[str] = ()
     argv: Sequence[str] = ()
     quiet: bool = False
-    columns: Sequence[str] = ()
     hydra_files: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     watch: Watch | None = None
     options: Mapping[str, str] = dataclasses.field(default_factory=dict)

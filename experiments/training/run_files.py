@@ -10,7 +10,6 @@ from typing import Any
 from experiments.config.choices import Choices
 from experiments.config.config_hash import NOT_HASHED, config_hash
 from experiments.config.keys import hyperparameters, option_name
-from experiments.config.settings import GROUPS
 from experiments.diagnostics.diagnostics import Diagnostics
 from experiments.measuring.nonfinite import Diverged
 from experiments.tracking import checkpoint
@@ -27,7 +26,6 @@ from experiments.training.request import Outcome, Request
 
 # A run can be resumed after a signal, a pruning, or a changed file that the user first restores.
 RESUMABLE = (KeyboardInterrupt, Pruned, LogChanged, checkpoint.CheckpointError)
-SHOWN_METRICS = ("accuracy/val", "accuracy/test", "accuracy/val_soft", "loss/val", "loss/train", "grad_norm/total")
 
 
 def claim(request: Request, choices: Choices) -> RunFolder:
@@ -68,8 +66,7 @@ def open_record(
         folder.hydra.mkdir(exist_ok=True)
         write_yaml(folder.hydra / name, content)
     first = None if step is None else step + 1
-    group = config_hash(plain, (*NOT_HASHED, "seed"))
-    curves = CurveWriter(folder.path, hyperparameters(plain), SHOWN_METRICS, group, first, (*GROUPS, *request.columns))
+    curves = CurveWriter(folder.path, hyperparameters(plain, request.options), first)
     title = " ".join(option_name(plain[group]) for group in ("component", "strategy"))
     test_sha256 = environ["data_hashes"]["test"]
     return Record(folder, curves, log, diagnostics, step, test_sha256, findings, title, request.watch)

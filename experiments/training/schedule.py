@@ -12,9 +12,15 @@ def training_batches(settings: Settings, data: Dataset) -> Batches:
     """The batches of a run.
 
     Raises ConfigError if a batch is larger than the training part.
+    Raises ConfigError for `overfit_batches` if training samples are never repeated.
     """
     size = len(data.train)
     if settings.overfit_batches is not None:
+        if data.epoch is not None:
+            raise ConfigError(
+                f"overfit_batches={settings.overfit_batches} repeats training samples, data.fresh=true never does; "
+                "set one of them only"
+            )
         size = min(size, settings.overfit_batches * settings.batch_size)
     try:
         return Batches(size, settings.batch_size, settings.seed, settings.device)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from experiments.config.settings import Settings
 from experiments.data.dataset import Dataset
+from experiments.data.train_samples import TrainSamples
 from experiments.measuring.gradients import GradientRecord, clip, norms, norms_by_name, present_gradients
 from experiments.measuring.layer_probe import LayerProbe, Reading
 from experiments.measuring.log_window import LogWindow
@@ -42,6 +43,7 @@ class Trainer:
         self.device = torch.device(settings.device).type
         self.scaler = torch.amp.GradScaler(self.device, enabled=settings.precision == "float16")
         self.batches = training_batches(settings, data)
+        self.samples = TrainSamples(data, [self.batches])
         self.records = [GradientRecord.of(model)]
         self.probe = LayerProbe(model)
         strategies = [(layer.strategy, layer.op) for layer in hard_layers(model).values()]
@@ -80,7 +82,7 @@ class Trainer:
 
     def batch(self, r: int, step: int) -> tuple[Tensor, Tensor]:
         """The samples of optimizer step `step`, counted from 1."""
-        return self.data.train.batch(self.batches[step - 1])
+        return self.samples(step - 1)
 
     def _schedule(self) -> None:
         if self.anneals:

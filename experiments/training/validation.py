@@ -17,6 +17,7 @@ from surrogates import hard_layers, key_noise
 from surrogates.hard_layer import Mode
 
 PROBE_SAMPLES = 256  # on which flipped hard outputs are counted
+TRAIN_SAMPLES = 4096  # at most, on which the last models are scored
 
 
 class Validation:
@@ -40,6 +41,7 @@ class Validation:
             parts.append(self._score(self.data.val, "strategy", "val_soft"))
         parts.append(self._compare_outputs(step))
         if last:
+            parts.append(self._score(self.data.train.start(TRAIN_SAMPLES), "hard", "train_end"))
             parts.append([self._final_scores(r, test) for r, test in enumerate(self._test("last"))])
         values = [{tag: value for own in rows for tag, value in own.items()} for rows in zip(*parts, strict=True)]
         for r, own in enumerate(values):

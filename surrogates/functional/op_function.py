@@ -65,8 +65,15 @@ def function(module: str, name: str) -> OpFunction:
         constants = _functions(stem, op).get(name)
         if constants is not None:
             return OpFunction(name, op, constants)
-    hint = "" if name.startswith("_") else did_you_mean(name, function_names())
+    hint = "" if name.startswith("_") else _hint(name)
     raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+
+
+def _hint(name: str) -> str:
+    if name not in OPS.stems:
+        return did_you_mean(name, function_names())
+    names = " or ".join(repr(function) for function in OPS.find(name).functions)
+    return f"; did you mean {names}, of the op {name!r}?"
 
 
 def _functions(stem: str, op: type[Op]) -> Mapping[str, Mapping[str, Any]]:

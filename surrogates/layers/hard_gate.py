@@ -20,6 +20,8 @@ class HardGate(Component):
     Raises ValueError if k is below 2.
     """
 
+    shown = ("k",)
+
     def __init__(self, strategy: Strategy | str, k: int = 4) -> None:
         super().__init__()
         require_count(2, k=k)

@@ -22,6 +22,8 @@ class HardMax(Component):
     Raises ValueError if unit is not a power of two, as multiplying by it would round.
     """
 
+    shown = ("k",)
+
     def __init__(self, strategy: Strategy | str, k: int = 4, unit: float = 0.25) -> None:
         super().__init__()
         require_power_of_two(unit=unit)

@@ -23,6 +23,7 @@ class HardMaxPool(Component):
     """
 
     needs_space: ClassVar[bool] = True
+    shown = ("k",)
 
     def __init__(self, strategy: Strategy | str, k: int = 2, unit: float = 0.25) -> None:
         super().__init__()

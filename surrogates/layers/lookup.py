@@ -18,10 +18,13 @@ class LookupActivation(Component):
     Raises ValueError if entries is below 2, or float32 cannot divide the range.
     """
 
+    shown = ("entries", "low", "high")
+
     def __init__(self, strategy: Strategy | str, entries: int = 16, low: float = -1.0, high: float = 1.0) -> None:
         super().__init__()
         require_count(2, 2**16, entries=entries)
         require_range(low, high, entries)
+        self.entries, self.low, self.high = entries, low, high
         step = (high - low) / entries
         self.table = nn.Parameter(low + step * (torch.arange(entries) + 0.5))
         self.lookup = HardLayer(Lookup(step, low), strategy)

@@ -11,6 +11,7 @@ from surrogates.core import Strategy, graft, in_float32, passing
 from surrogates.hard_layer import HardLayer
 from surrogates.naming.words import require_word
 from surrogates.ops.quantize import Quantize
+from surrogates.quantizing.quantizer import first_step, grid_op
 from surrogates.quantizing.scales import SMALLEST, positive, with_lsq_gradient
 
 Range = Literal["fixed", "learned_step", "learned_clip"]
@@ -21,17 +22,21 @@ class QuantizedActivation(Component):
 
     `range`:
     - `fixed`: quantize(x) on [low, high];
-    - `learned_step` (LSQ, Esser et al. 2020, arXiv 1902.08153): y = s round(clamp(x / s, 0, 2^bits - 1)). By the
-      straight-through round dy/ds = round(x/s) - x/s inside, 0 below and 2^bits - 1 above; a bound counts as outside.
-      The step's gradient is scaled by 1 / sqrt(n Q), n the number of activations of one sample and Q = 2^bits - 1.
-      `calibrate` sets s = 2 mean|x| / sqrt(Q).
+    - `learned_step` (LSQ, Esser et al. 2020, arXiv 1902.08153): y = s round(clamp(x / s, -N, Q)). With low = 0 the
+      codes are unsigned: N = 0, Q = 2^bits - 1. With low = -high they are signed: N = 2^(bits-1), Q = 2^(bits-1) - 1,
+      for one bit -1 and 1. By the straight-through round dy/ds = round(x/s) - x/s inside, -N below and Q above; a bound
+      counts as outside. The step's gradient is scaled by 1 / sqrt(n Q), n the number of activations of one sample.
+      `calibrate` sets s = 2 mean|x| / sqrt(Q), for one signed bit s = mean|x|.
     - `learned_clip` (PACT, Choi et al. 2018, arXiv 1805.06085): y = quantize(clamp(x, 0, a)) on [0, a] with dy/da = 1
       for x >= a, else 0. a starts at `high`. Under `subgradient` a gets no gradient, as its only path leads through the
       quantizer.
     A learned step or clip below 1e-6 acts as 1e-6 and can grow again. In half precision a learned range is applied in
     float32.
-    Raises ValueError if `range` is unknown, Quantize refuses the bits or ends, or a learned range does not start at 0.
+    Raises ValueError if `range` is unknown, or Quantize refuses the bits or ends.
+    Raises ValueError if a learned range does not start at 0 (a learned step: at 0 or -high).
     """
+
+    shown = ("bits", "range")
 
     def __init__(
         self,
@@ -43,19 +48,21 @@ class QuantizedActivation(Component):
     ) -> None:
         super().__init__()
         require_word("range", range, get_args(Range))
-        self.range = range
-        if range != "fixed" and low != 0.0:
-            raise ValueError(f"range={range} needs low=0, got low={low}; range=fixed takes any low")
+        signed = range == "learned_step" and low == -high
+        if range != "fixed" and low != 0.0 and not signed:
+            known = "low=0 or low=-high" if range == "learned_step" else "low=0"
+            raise ValueError(f"range={range} needs {known}, got low={low}, high={high}; range=fixed takes any low")
         op = Quantize(bits, low, high)
+        self.bits, self.range = bits, range
         if range != "fixed" and (high if range == "learned_clip" else op.step) < SMALLEST:
             raise ValueError(f"high={high} is too small for range={range}, whose scale must be at least {SMALLEST}")
         if range == "learned_step":
             self.step = nn.Parameter(torch.tensor(op.step))
-            self.steps = op.steps
-            op = Quantize(bits, 0.0, float(op.steps), "strict")
+            op = grid_op(bits, "symmetric" if signed else "affine", "learned")
         elif range == "learned_clip":
             self.clip = nn.Parameter(torch.tensor(float(high)))
             op = Quantize(bits, 0.0, 1.0)
+        self.op = op
         self.quantize = HardLayer(op, strategy)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -68,7 +75,7 @@ class QuantizedActivation(Component):
         return output
 
     def _with_step(self, x: Tensor) -> Tensor:
-        step = with_lsq_gradient(positive(self.step), math.prod(x.shape[1:]), self.steps)
+        step = with_lsq_gradient(positive(self.step), math.prod(x.shape[1:]), self.op.high)
         scaled: Tensor = self.quantize(x / step)
         return scaled * step
 
@@ -81,7 +88,7 @@ class QuantizedActivation(Component):
     def calibrate(self, *x: Tensor) -> None:
         """Sets a learned step from the mean magnitude of a batch of pre-activations."""
         if self.range == "learned_step":
-            self.step.data.copy_(2 * x[0].abs().mean() / math.sqrt(self.steps)).clamp_(min=SMALLEST)
+            self.step.data.copy_(first_step(x[0].abs().mean(), self.op)).clamp_(min=SMALLEST)
 
 
 def _clip_above_zero(x: Tensor, clip: Tensor) -> Tensor:

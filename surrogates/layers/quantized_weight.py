@@ -12,12 +12,16 @@ from surrogates.quantizing.scales import Per, Pieces
 class QuantizedWeight(Component):
     """relu(x), after a layer whose weight is quantized to 2^bits values a scale.
 
-    (batch, width, ...) to the same. `prepare` puts a `Quantizer` in front of the weight of a layer that the model made
-    for the component. `per` is one scale an output channel (`channel`), a layer (`tensor`) or `group_size` neighbouring
-    weights of a channel (`group`). `grid` and `scale` are the Quantizer's.
+    (batch, width, ...) to the same. `prepare(layer)` quantizes the weight of the layer in front, by a `Quantizer`;
+    `quantize_model` quantizes the weights and inputs of a whole model. `per` is one scale an output channel
+    (`channel`), a layer (`tensor`) or `group_size` neighbouring weights of a channel (`group`). `grid` and `scale` are
+    the Quantizer's.
     Raises ValueError if Quantizer or Pieces refuses an argument.
     Raises EmptyCell if the strategy needs a reading that quantize lacks.
+    Raises TypeError if it is called with a layer.
     """
+
+    shown = ("bits", "per", "grid", "scale", "group_size")
 
     def __init__(
         self,
@@ -40,4 +44,10 @@ class QuantizedWeight(Component):
 
     def forward(self, x: Tensor) -> Tensor:
         """max(x, 0)."""
+        if isinstance(x, nn.Module):
+            raise TypeError(
+                f"QuantizedWeight takes activations, got the layer {type(x).__name__}; "
+                "QuantizedWeight(...).prepare(layer) quantizes the weight of a layer, "
+                "quantize_model(model, ...) the weights and inputs of a model"
+            )
         return torch.relu(x)

@@ -16,14 +16,21 @@ Reset = Literal["subtract", "zero"]
 
 
 class Spike(Component):
-    """The firing rate of leaky integrate-and-fire units over `steps` time steps at a constant input current x.
+    """Leaky integrate-and-fire units, driven by a constant current (`layer(x)`) or by one over time (`over_time`).
 
     From v = 0, at each step v = decay v + x; s = heaviside(v - threshold); then v = v - threshold s (`reset=subtract`)
-    or v = v (1 - s) (`zero`). The output is the mean of s, a multiple of 1 / steps: (batch, width, ...) to the same.
+    or v = v (1 - s) (`zero`).
+    - `layer(x)` has no time axis: (batch, width, ...) to the same. x is the current at each of `steps` time steps, the
+      output the firing rate, the mean of s, a multiple of 1 / steps.
+    - `layer.over_time(x)` has the time axis first, as in snntorch and spikingjelly: currents or spikes (time, batch,
+      width, ...) to the spikes s of the same shape.
     Reaching the threshold fires. The reset is not detached: the strategy's derivative passes through it as through the
     counted spikes.
     Raises ValueError if steps is below 1, decay outside [0, 1], threshold not positive, or reset unknown.
+    Raises ValueError in `over_time` if the input has fewer than three dimensions or no time step.
     """
+
+    shown = ("steps", "decay", "threshold", "reset")
 
     def __init__(
         self,
@@ -53,8 +60,22 @@ class Spike(Component):
         """The firing rate, between 0 and 1."""
         v = spikes = torch.zeros_like(x)
         for _ in range(self.steps):
-            v = self.decay * v + x
-            fired: Tensor = self.fire(v - self.threshold)
-            v = v - self.threshold * fired if self.reset == "subtract" else v * (1 - fired)
+            v, fired = self._step(v, x)
             spikes = spikes + fired
         return spikes / self.steps
+
+    def over_time(self, x: Tensor) -> Tensor:
+        """The spikes at each time step, for the input of that step; every call starts from v = 0."""
+        if x.dim() < 3 or not len(x):
+            raise ValueError(f"over_time takes (time, batch, width, ...), got the shape {tuple(x.shape)}")
+        v, spikes = torch.zeros_like(x[0]), []
+        for current in x:
+            v, fired = self._step(v, current)
+            spikes.append(fired)
+        return torch.stack(spikes)
+
+    def _step(self, v: Tensor, current: Tensor) -> tuple[Tensor, Tensor]:
+        """The membrane potential after one time step, and the spikes of that step."""
+        v = self.decay * v + current
+        fired: Tensor = self.fire(v - self.threshold)
+        return v - self.threshold * fired if self.reset == "subtract" else v * (1 - fired), fired

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -19,13 +19,14 @@ Member = TypeVar("Member")
 class Catalogue(Generic[Member]):
     """The classes of `package` that derive from `base` and for which `is_member` is true; at most one a file.
 
-    `word` is the word for a member in messages.
+    `word` is the word for a member in messages. `functions` gives the names of the functions of a member.
     """
 
     word: str
     package: str
     base: type[Member]
     is_member: Callable[[Any], bool] = lambda cls: True
+    functions: Callable[[Any], Iterable[str]] = lambda cls: ()
 
     @cached_property
     def stems(self) -> list[str]:
@@ -62,7 +63,9 @@ class Catalogue(Generic[Member]):
         cls = self._class_of(stem) if stem in self.stems else None
         if cls is None:
             known = list(self.classes)
-            hint = did_you_mean(stem, known)
+            owners = [owner for owner, member in self.classes.items() if stem in self.functions(member)]
+            hint = f"; did you mean {owners[0]!r}, the {self.word} of the function {stem}?" if owners else ""
+            hint = hint or did_you_mean(stem, known)
             raise ValueError(f"there is no {self.word} {stem!r}{hint}; {self.word} names: {', '.join(known)}")
         return cls
 

@@ -40,11 +40,16 @@ class Member:
         for name, (known, optional) in self.words.items():
             value = getattr(self, name)
             if known == () and isinstance(value, str):
-                raise TypeError(f"{name} must be a number, got the string {value!r}")
+                raise TypeError(f"{name} must be a number, got the string {value!r}{self._other_field(value)}")
             if known and not (value is None and optional):
                 require_word(name, value, known)
             if isinstance(value, float):
                 require_float32(**{name: value})
+
+    def _other_field(self, word: str) -> str:
+        """A question with the fields that take this word; empty if none does."""
+        taking = [f"{name}={word!r}" for name, (known, _) in self.words.items() if known and word in known]
+        return f"; did you mean {' or '.join(taking)}?" if taking else ""
 
     def __repr__(self) -> str:
         changed = (f.name for f in fields(self) if getattr(self, f.name) != f.default)

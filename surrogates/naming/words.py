@@ -8,9 +8,10 @@ from typing import Any
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question with the known word nearest to `word`; empty if none is near."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    """A question with the known word nearest to `word`, in any letters' size; empty if none is near."""
+    by_small_letters = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), by_small_letters, n=1, cutoff=0.5)
+    return f"; did you mean {by_small_letters[near[0]]!r}?" if near else ""
 
 
 def require_word(name: str, value: Any, known: Iterable[str]) -> None:

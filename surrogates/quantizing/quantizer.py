@@ -99,6 +99,10 @@ class Quantizer(Calibrated):
             return step, step, torch.zeros_like(step).detach()
         return step, step, with_lsq_gradient(self.offset, count, top).unsqueeze(1)
 
+    def extra_repr(self) -> str:
+        """The bits, the grid and its scales."""
+        return f"bits={self.op.bits}, per={self.pieces.per}, grid={self.grid}, scale={self.scale}"
+
     @torch.no_grad()
     def calibrate(self, *x: Tensor) -> None:
         """Sets a learned scale from a tensor that will be quantized."""
@@ -109,8 +113,7 @@ class Quantizer(Calibrated):
             _, step, offset = (value.squeeze(1) for value in self._measure(pieces))
             self.offset.copy_(offset)
         else:
-            mean = pieces.abs().mean(1)
-            step = mean if self.op.bits == 1 else 2 * mean / math.sqrt(self.op.high)
+            step = first_step(pieces.abs().mean(1), self.op)
         self.step.copy_(step.clamp(min=SMALLEST))
 
 
@@ -133,6 +136,11 @@ def grid_op(bits: int, grid: Grid, scale: Scale) -> Quantize:
     if grid == "symmetric" and bits == 1:
         low, high = -1, 1
     return Quantize(bits, float(low), float(high), "strict" if scale == "learned" else "inclusive")
+
+
+def first_step(mean: Tensor, op: Quantize) -> Tensor:
+    """LSQ's first step from mean|x|: 2 mean / sqrt(Q), Q the highest code; for the codes -1 and 1 the mean itself."""
+    return mean if op.low == -op.high else 2 * mean / math.sqrt(op.high)
 
 
 CHANNEL_AXIS = {  # the dimension of the weight that holds the output channels
