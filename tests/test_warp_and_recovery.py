@@ -1,6 +1,7 @@
 """The warp map of weight rounding, and sparse recovery with a planted support."""
 
 import itertools
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -99,3 +100,13 @@ def test_several_nets_at_once_are_trained_independently():
     shares = agreement(together, net.train(CELL.warp(w), sgd, 20, plain))
     assert shares.shape == (3,)
     assert ((shares >= 0) & (shares <= 1)).all()
+
+
+def test_supports_have_one_size_even_if_a_least_squares_value_is_exactly_0():
+    problems = gaussian(3, trials=2, m=6, n=8)
+    a = problems.a.clone()
+    a[0, :, 2:] = 0  # at most two entries of the first trial's x are not 0
+    problems = replace(problems, a=a, y=a[:, :, 0] + a[:, :, 1])
+    for method in METHODS:
+        support, _ = METHODS[method](problems, 5)
+        assert problems.residual(problems.least_squares(problems.largest(support)))[0] < 1e-9

@@ -95,8 +95,8 @@ METHODS: dict[str, Callable[[Problems, int], Found]] = {
 
 
 def _support(problems: Problems, x: Tensor) -> Tensor:
-    """Returns the support of x; where x = 0, that of the k largest |g|."""
-    return torch.where(x.any(1, keepdim=True), (x != 0).double(), problems.largest(problems.slope(x)))
+    """Returns the k largest |x|, even if some of them are 0; where x = 0, the k largest |g|."""
+    return torch.where(x.any(1, keepdim=True), problems.largest(x), problems.largest(problems.slope(x)))
 
 
 def _grow(problems: Problems, x: Tensor, support: Tensor, count: int) -> Tensor:

@@ -18,7 +18,7 @@ from experiments.oracles.support_search import METHODS
 from experiments.oracles.verdicts import above, words
 from experiments.plotting import COLOURS, MARKERS, style
 
-STEPS, TRIALS = 300, 200
+STEPS, TRIALS = 300, 100
 MARGIN = 0.05
 SIZES: dict[str, tuple[Callable[..., Problems], tuple[int, ...]]] = {
     "normal": (gaussian, (10, 14, 18)),
