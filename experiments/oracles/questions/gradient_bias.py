@@ -134,8 +134,8 @@ def _many_table(many: Scores) -> Table:
         for name, scores in many.items()
     ]
     title = (
-        f"{len(SEEDS)} nets with one layer of 8 units, 1000 samples each, Gumbel-softmax at T = 1: means, intervals. The "
-        "bias contains the sampling error of the mean, which is all of the score function's."
+        f"{len(SEEDS)} nets with one layer of 8 units, 1000 samples each, Gumbel-softmax at T = 1: means, intervals. "
+        "The bias contains the sampling error of the mean, which is all of the score function's."
     )
     return Table(title, ("", "bias", "cosine of the mean", "cosine of one sample"), rows)
 
