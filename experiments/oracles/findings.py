@@ -28,6 +28,7 @@ READING = """## How to read the answers
 - An expectation about several numbers holds only if it holds for each. Their intervals are wider, so that all of them
   together miss the truth in at most 5 % of repetitions (Bonferroni). In tables each interval stands alone.
 - "As expected": every interval lies on the expected side. "Not as expected": one lies wholly on the other side.
+  "Undecided": neither.
 - Two numbers count as equal only if the interval of their difference lies inside a margin. The expectation names it.
 - Formulas, enumerations and quadratures have no sampling error and no interval.
 - On 29 November 2026 expectations, margins and settings were fixed anew, before the runs on this page. They were fixed

@@ -140,7 +140,7 @@ def _figure(curves: dict[tuple[str, str], Tensor]) -> Any:
         for axes, by in zip(figure.subplots(1, 2), OPTIMIZERS, strict=True):
             for (optimizer, name), curve in curves.items():
                 if optimizer == by:
-                    look = {"color": "black"} if name == EXACT else {"color": _colour(name)}
+                    look = {"color": "black", "linestyle": "--"} if name == EXACT else {"color": _colour(name)}
                     axes.plot(curve.mean(0), label=name, linewidth=1.2, **look)
             axes.set(title=f"expected loss, mean of {len(NETS)} nets, {by}", xlabel="step")
             exact = curves[by, EXACT].mean(0)

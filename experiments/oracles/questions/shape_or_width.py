@@ -135,7 +135,7 @@ def _figure(angles: Tensor) -> Any:
         for k, (axes, s) in enumerate(zip(figure.subplots(1, 3), SMOOTHING, strict=True)):
             image = axes.imshow(angles[..., k], vmin=0, vmax=1, aspect="auto", cmap="viridis")
             axes.set(title=f"mean cosine, smoothing {s:g}", xlabel="width", yticks=range(len(KERNELS)))
-            axes.set_xticks(range(0, len(WIDTHS), 4), [f"{w:.2g}" for w in WIDTHS[::4]], fontsize=6)
+            axes.set_xticks(range(4, len(WIDTHS), 8), [f"{w:g}" for w in WIDTHS[4::8]])
             axes.set_yticklabels(list(KERNELS) if k == 0 else [])
             axes.grid(visible=False)
         figure.subplots_adjust(left=0.115, right=0.92, top=0.88, bottom=0.18, wspace=0.06)

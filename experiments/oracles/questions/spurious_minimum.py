@@ -19,6 +19,7 @@ ONE_SIDED = ("relu", "clipped relu")
 TEACHERS, STUDENTS, SEED = 10, 10, 6000
 STARTS, STEPS, RATE, REACHED = 40, 1500, 0.05, 0.01
 BESIDE, LONG = 0.05, 3000  # distance from the spurious minimum across w; steps from there
+DRAWN = 600  # of these steps
 MARGIN = 0.1
 RISE = 1e-12  # a larger increase of the loss is no rounding
 
@@ -144,8 +145,8 @@ def _figure(beside: Runs) -> Any:
         figure = figure_class(figsize=(9, 3.2))
         left, right = figure.subplots(1, 2)
         for (name, (losses, lengths)), colour in zip(beside.items(), COLOURS, strict=False):
-            left.plot(losses[:, 0], color=colour, label=name, linewidth=1.1)
-            right.plot(lengths[:, 0], color=colour, linewidth=1.1)
+            left.plot(losses[:DRAWN, 0], color=colour, label=name, linewidth=1.1)
+            right.plot(lengths[:DRAWN, 0], color=colour, linewidth=1.1)
         left.set(title="population loss, first teacher", xlabel="step")
         right.set(title="length of w, first teacher", xlabel="step", yscale="log")
         figure.subplots_adjust(left=0.06, right=0.99, top=0.9, bottom=0.28)
