@@ -117,8 +117,13 @@ def test_json_is_strict_and_says_what_the_page_says(written):
     _, out = written
     found = json.loads((out / "report.json").read_text(), parse_constant=pytest.fail)
     (block,) = found["blocks"]
-    assert [score["interval"]["n"] for score in block["scores"]] == [3, 4, 3]
+    assert [score["interval"]["n"] for score in block["scores"]] == [3, 3, 3]
     assert [score["failures"] for score in block["scores"]] == ["", "1 diverged", ""]
+    assert [score["failed"]["failed"] for score in block["scores"]] == [0, 1, 0]
+    assert found["answers"] == {block["name"]: block["answer"]}
+    assert "1 of 4 runs of ste (carrier=" in block["answer"]
+    assert (block["family"]["pairs"], block["family"]["scope"]) == (3, "report")
+    assert {difference["verdict"] for difference in block["differences"]} <= {"better", "unclear", "none"}
     assert "UNPAIRED: only one of the two has seed 3" in "\n".join(block["notes"])
     assert len(found["runs"]) == 10
     assert sum(run["outcome"] == "diverged" for run in found["runs"]) == 1
@@ -132,7 +137,9 @@ def test_csv_has_every_run_and_difference(written):
             return list(csv.DictReader(file))
 
     assert len(rows("runs.csv")) == 10
-    assert {row["n"] for row in rows("scores.csv")} == {"3", "4"}
+    assert [row["n"] for row in rows("scores.csv")] == ["3", "3", "3"]
+    assert [row["failed_ended"] for row in rows("scores.csv")] == ["3", "4", "3"]
+    assert [float(row["training_loss"]) for row in rows("scores.csv")] == pytest.approx([0.1] * 3)
     assert {row["baseline"] for row in rows("differences.csv")} == {"subgradient"}
     last = [row for row in rows("curves.csv") if row["tag"] == "accuracy/val" and row["step"] == "20"]
     assert float(next(row for row in last if row["strategy"] == "subgradient")["mean"]) == pytest.approx(0.52)
@@ -226,18 +233,21 @@ def test_wrong_arguments_exit_with_2(arguments, capsys):
 
 
 def test_the_readme_table(tmp_path):
-    for strategy, component, seed in [(s, c, n) for s in ("ste", "rewrite") for c in ("floor", "sign") for n in (0, 1)]:
+    for strategy, component, seed in [
+        (s, c, n) for s in ("ste", "rewrite") for c in ("floor", "sign") for n in range(3)
+    ]:
         if (strategy, component) != ("rewrite", "sign"):
-            value = 0.6 + seed / 10 + (strategy == "ste") / 4
+            value = 0.5 + (1 + (strategy == "ste")) * seed / 100 + (strategy == "ste") / 4
             facts = {"parameters": 1234} if component == "floor" else {}
             folder = tmp_path / f"{strategy}-{component}-{seed}"
             write_run(folder, strategy, seed, value, component=component, facts=facts)
     write_run(tmp_path / "n", "rewrite", component="sign", status="NOT_APPLICABLE", error="no rewrite")
     lines = readme.render(make([tmp_path], Question(baseline="best"))).splitlines()
     assert lines[0] == "| component (parameters) | ste | rewrite |"
-    assert lines[2] == "| `floor` (1,234) | 90.0 ± 63.5 (lr 0.1) | 65.0 ± 63.5 (lr 0.1) |"
-    assert lines[3] == "| `sign` | 90.0 ± 63.5 (lr 0.1) | n/a |"
-    assert "- `floor`, compared with ste: rewrite -25.0 [-25.0, -25.0]" in lines
+    assert lines[2] == "| `floor` (1,234) | 77.0 [71.7, 81.6] (lr 0.1) | 51.0 [48.5, 53.5] (lr 0.1) |"
+    assert lines[3] == "| `sign` | 77.0 [71.7, 81.6] (lr 0.1) | n/a |"
+    assert "- `floor`, compared with ste: rewrite -26.0 [-28.5, -23.5]" in lines
+    assert "- One pair of strategies is compared, so nothing is adjusted." in lines
     assert "- runs that do not record their number of parameters have none in the table" in lines
 
 
@@ -249,7 +259,7 @@ def test_the_readme_table_of_what_was_not_tuned_or_not_equally(tmp_path):
     for seed in (0, 1, 2):
         write_run(tmp_path / f"ste-{seed}", "ste", seed, 0.4)
     text = readme.render(make([tmp_path], tuned=("strategy.temperature",)))
-    assert "| `floor` | 40.0 ± 0.0 | 50.0 ± 0.0 (temperature 1) |" in text.splitlines()
+    assert "| `floor` | 40.0 [no interval] | 50.0 [no interval] (temperature 1) |" in text.splitlines()
     assert "UNEQUAL number of trials: ste 1, smooth 2" in text
     assert "column" not in text
     write_run(tmp_path / "failed", "ste", 3, status="FAILED", error="training diverged by step 5")
@@ -268,8 +278,10 @@ def test_many_strategies_are_rows_of_the_heat_map(tmp_path):
 @pytest.mark.parametrize(("tag", "brightest"), [("accuracy/test", "40.0"), ("loss/val", "1")])
 def test_the_better_is_the_brighter_and_its_number_dark(tmp_path, tag, brightest):
     for strategy, accuracy, seed in (("ste", 0.4, 0), ("ste", 0.4, 1), ("smooth", 0.2, 0), ("smooth", 0.2, 1)):
-        status = {"status": "FAILED", "error": "training diverged"} if strategy == "smooth" else {}
-        write_run(tmp_path / f"{strategy}{seed}", strategy, seed, accuracy, **status)
+        run = write_run(tmp_path / f"{strategy}{seed}", strategy, seed, accuracy)
+        result = json.loads((run / "result.json").read_text())
+        result["best"]["loss/val"] = 1.0 if strategy == "ste" else 2.0
+        (run / "result.json").write_text(json.dumps(result))
     (axes,) = heat_map(make([tmp_path], Question(metric=Metric(tag)))).axes
     (image,) = axes.images
     colours = image.cmap(image.norm(image.get_array()))[0].sum(-1)

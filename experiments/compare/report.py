@@ -76,12 +76,11 @@ def make(
     `workers` share the reading. Without them this process does all of it, so any script or notebook may call it.
     Raises NoRuns if there is nothing to compare.
     Raises NoSweep if a number is not that of a sweep.
-    Raises WrongMetric if a failed run has no value of the metric.
     """
     workers = workers or Workers(most=1)
     question, folders = question or Question(), [Path(root) for root in roots]
     found = collect(folders, workers, sweeps)
-    results = [compare(block, question) for block in blocks(found.runs, tuned, found.notes)]
+    results = compare(blocks(found.runs, tuned, found.notes), question)
     if not results:
         raise NoRuns("all runs are NOT_APPLICABLE: these components have none of these strategies")
     evidence = gather(results, workers)

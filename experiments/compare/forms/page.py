@@ -12,6 +12,7 @@ from experiments.compare.forms.drawings import heat_map, svg
 from experiments.compare.forms.overview import overview_table
 from experiments.compare.forms.panels import MOST_BANDS
 from experiments.compare.forms.plain_text import counts, printable, relative, sweeps
+from experiments.compare.forms.verdicts import remarks
 from experiments.compare.report import ComparisonReport, Section, environment, varied_keys
 from experiments.plotting import Dash, looks
 
@@ -49,12 +50,11 @@ def render(report: ComparisonReport, drawn: Sequence[Sequence[tuple[str, str]]],
 
 def meaning(report: ComparisonReport) -> str:
     """Explains the numbers in two sentences."""
-    metric, method = report.question.metric, report.question.method
+    metric = report.question.metric
     at = "at the checkpoint with the best validation accuracy" if metric.at == "best" else "at the last step"
-    interval = "Student's t" if method == "t" else "the BCa bootstrap"
     return (
-        f"Scores are {metric.tag} {at}: the mean over seeds and its 95 % interval by {interval}. "
-        "A diverged or crashed run counts as a guess among the classes."
+        f"Scores are {metric.tag} {at}: the mean of the finished runs and its 95 % interval by Student's t. "
+        "Diverged and crashed runs have no score; their share stands beside it."
     )
 
 
@@ -69,7 +69,7 @@ def _section(
     return {
         "name": section.name,
         "tables": tables.of(section, report.question),
-        "notes": section.result.notes,
+        "notes": remarks(section.result, report.question),
         "words": {name: evidence.words for name, evidence in section.evidence.items()},
         "looks": {name: {"colour": look.colour, "dashes": _dashes(look.dash)} for name, look in seen.items()},
         "panels": [(title, _data(panel)) for title, panel in drawn],
