@@ -12,20 +12,18 @@ from collections.abc import Iterable
 
 from experiments.oracles.intervals import Interval
 
-Verdict = bool | None
 
-
-def above(intervals: Iterable[Interval], bound: float) -> Verdict:
+def above(intervals: Iterable[Interval], bound: float) -> bool | None:
     """Whether all true values lie above the bound."""
     return within(intervals, bound, math.inf)
 
 
-def below(intervals: Iterable[Interval], bound: float) -> Verdict:
+def below(intervals: Iterable[Interval], bound: float) -> bool | None:
     """Whether all true values lie below the bound."""
     return within(intervals, -math.inf, bound)
 
 
-def within(intervals: Iterable[Interval], low: float, high: float) -> Verdict:
+def within(intervals: Iterable[Interval], low: float, high: float) -> bool | None:
     """Whether all true values lie between the bounds."""
     found = list(intervals)
     if all(low < i.low and i.high < high for i in found):
