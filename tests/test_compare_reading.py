@@ -205,7 +205,7 @@ def test_a_band_is_the_t_interval_of_every_step():
     import numpy as np
 
     first, second = np.array([1, 2, 3]), np.array([2, 3, 4])
-    found = band([(first, np.array([1.0, 2.0, np.nan])), (second, np.array([4.0, 5.0, 6.0]))], 3)
+    found = band([(first, np.array([1.0, 2.0, np.nan])), (second, np.array([4.0, 5.0, 6.0]))], 5)
     assert found.steps.tolist() == [1, 2, 3, 4]
     assert found.n.tolist() == [1, 2, 1, 1]
     assert found.mean.tolist() == [1.0, 3.0, 5.0, 6.0]

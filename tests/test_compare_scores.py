@@ -254,7 +254,7 @@ def test_a_band_is_the_t_interval_of_the_finite_values_of_each_step():
     nan, inf, large = math.nan, math.inf, 1e200
     rows = [[0.1, 0.5, nan, nan, large], [0.4, nan, 0.2, inf, -large], [0.3, 0.75, -inf, nan, large]]
     with np.errstate(all="raise"):
-        found = band([(np.arange(5), np.array(row)) for row in rows], 3)
+        found = band([(np.arange(5), np.array(row)) for row in rows], 5)
     assert found.n.tolist() == [3, 2, 1, 0, 3]
     expected = mean_interval([0.1, 0.4, 0.3])
     assert (found.mean[0], found.low[0], found.high[0]) == pytest.approx((expected.mean, expected.low, expected.high))

@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
             tuned = [key for key in given.tuned.split(",") if key]
             report = make(given.runs, question(given), tuned, workers, given.sweep)
             print(render(report))
-            _write(report, given, workers)
+            _write(report, given, workers, shlex.join(["hardgrad", "compare", *(arguments or sys.argv[1:])]))
     except ERRORS as error:
         return say(error)
     return 0
@@ -117,7 +117,7 @@ def _check_outputs(given: argparse.Namespace) -> None:
         check_folder(given.out)
 
 
-def _write(report: ComparisonReport, given: argparse.Namespace, workers: Workers) -> None:
+def _write(report: ComparisonReport, given: argparse.Namespace, workers: Workers, command: str) -> None:
     if given.readme:
         write_text(given.readme, readme.render(report))
     if given.tensorboard:
@@ -125,7 +125,7 @@ def _write(report: ComparisonReport, given: argparse.Namespace, workers: Workers
             print(f"note: {problem}", file=sys.stderr)
         print(f"\ncurves: tensorboard --logdir {shlex.quote(short_path(given.tensorboard))} --host 127.0.0.1")
     if given.out:
-        print(f"\nreport: {short_path(write(report, given.out, workers))}")
+        print(f"\nreport: {short_path(write(report, given.out, workers, command))}")
 
 
 def _positive(text: str) -> float:

@@ -17,6 +17,9 @@ from experiments.compare.statistics.budgets import Budgets, budgets
 from experiments.compare.statistics.comparison import compare
 from experiments.compare.statistics.results import Question, Result
 from experiments.config.settings import GROUPS
+from experiments.plotting import Look, looks
+
+NOT_SET = "not set"  # a value of a key that is null
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,11 @@ class ComparisonReport:
     runs: list[RunRecord]
     sweeps: list[Sweep]
     notes: list[str]
+
+    @property
+    def looks(self) -> dict[str, Look]:
+        """The look of every variant by name, the same in all blocks."""
+        return looks(dict.fromkeys(variant for section in self.sections for variant in section.variants))
 
     @property
     def from_several(self) -> bool:
@@ -99,9 +107,18 @@ def environment(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
 
 def varied_keys(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
     """Lists the configured keys whose values differ between runs, with these values."""
+    return {key: found for key, found in _values(runs).items() if len(found) > 1}
+
+
+def shared_keys(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
+    """Lists the configured keys whose value is the same in all runs that have the key, with this value."""
+    return {key: found for key, found in _values(runs).items() if len(found) == 1}
+
+
+def _values(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
     keys = dict.fromkeys(key for run in runs for key in run.config)
     values = {key: dict.fromkeys(run.config[key] for run in runs if key in run.config) for key in keys}
-    return {key: [str(value) for value in found] for key, found in values.items() if len(found) > 1}
+    return {key: [NOT_SET if value is None else str(value) for value in found] for key, found in values.items()}
 
 
 def row(run: RunRecord, columns: Sequence[str]) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from experiments.tracking.event_file import EventFile
 from experiments.tracking.hparams import columns_summary
 
 SHOWN = (
-    "**Custom Scalars** has one line a strategy, the mean over its seeds, with the 95 % interval of the mean as band. "
-    "A strategy with one seed has a line only. **HParams** has one row a strategy: the mean score of its seeds. "
-    "**Images** show what the ops compute."
+    "**Custom Scalars** has one line and band a strategy: from five seeds on their mean and its 95 % interval, below "
+    "five their median and range. A strategy with one seed has a line only. **HParams** has one row a strategy: the "
+    "mean score of its seeds. **Images** show what the ops compute."
 )
 
 

@@ -119,10 +119,10 @@ def _differences(section: Section) -> Iterator[dict[str, Any]]:
 def _curves(section: Section) -> Iterator[dict[str, Any]]:
     for name, seen in section.evidence.items():
         for tag, band in seen.bands.items():
-            columns = (band.steps.tolist(), band.mean.tolist(), band.low.tolist(), band.high.tolist(), band.n.tolist())
-            for step, mean, low, high, n in zip(*columns, strict=True):
+            columns = (band.steps, band.mean, band.middle, band.low, band.high, band.n)
+            for step, mean, middle, low, high, n in zip(*(column.tolist() for column in columns), strict=True):
                 known = {"block": section.name, "strategy": name, "tag": tag, "step": step}
-                yield {**known, "mean": mean, "low": low, "high": high, "n": n}
+                yield {**known, "mean": mean, "middle": middle, "low": low, "high": high, "n": n}
 
 
 def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:

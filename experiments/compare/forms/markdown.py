@@ -27,7 +27,7 @@ def render(report: ComparisonReport, folder: Path) -> str:
             f"## {escape(section.name)}",
             "",
             *_section(section, report),
-            f"![curves](figures/{index}_curves.svg)",
+            *_figures(folder, index),
             "",
         ]
     if report.failed:
@@ -39,6 +39,12 @@ def render(report: ComparisonReport, folder: Path) -> str:
     if report.notes:
         lines += ["## Left out or damaged", "", *(f"- {escape(note)}" for note in report.notes), ""]
     return "\n".join(lines)
+
+
+def _figures(folder: Path, index: int) -> list[str]:
+    """Shows the figures of scores and curves of a block, if they are there."""
+    files = {kind: f"figures/{index}_{kind}.svg" for kind in ("scores", "curves")}
+    return [f"![{kind}]({file})" for kind, file in files.items() if (folder / file).is_file()]
 
 
 def _answers(report: ComparisonReport) -> list[str]:

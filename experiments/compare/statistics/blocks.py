@@ -126,7 +126,8 @@ def _block(parts: tuple[str, ...], runs: list[RunRecord], tuned: Sequence[str], 
 
 
 def _options(varied: Sequence[str], run: RunRecord) -> str:
-    values = [f"{key.removeprefix('strategy.')}={run.config.get(key)}" for key in varied]
+    known = [(key, value) for key in varied if (value := run.config.get(key)) is not None]  # a null key is not in use
+    values = [f"{key.removeprefix('strategy.')}={value}" for key, value in known]
     return f"({', '.join(values)})" if values else ""
 
 

@@ -15,7 +15,7 @@ from experiments.oracles.first_layer import DRAWS, OPTIMIZERS, STEPS, choose_rat
 from experiments.oracles.intervals import Interval, mean_interval, together
 from experiments.oracles.scores import rank_correlation
 from experiments.oracles.verdicts import above, below, within, words
-from experiments.plotting import COLOURS, style
+from experiments.plotting import style
 
 GRIDS = {"SGD": (1.0, 3.0, 10.0, 30.0, 100.0, 300.0), "Adam": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)}
 CHOOSING, NETS = range(110_000, 110_500, 100), range(120_000, 120_800, 100)  # seeds of nets
@@ -140,8 +140,7 @@ def _figure(curves: dict[tuple[str, str], Tensor]) -> Any:
         for axes, by in zip(figure.subplots(1, 2), OPTIMIZERS, strict=True):
             for (optimizer, name), curve in curves.items():
                 if optimizer == by:
-                    look = {"color": "black", "linestyle": "--"} if name == EXACT else {"color": _colour(name)}
-                    axes.plot(curve.mean(0), label=name, linewidth=1.2, **look)
+                    axes.plot(curve.mean(0), label=name, linewidth=1.2, **_line(name))
             axes.set(title=f"expected loss, mean of {len(NETS)} nets, {by}", xlabel="step")
             exact = curves[by, EXACT].mean(0)
             axes.set_ylim(float(exact.min()) - 0.005, float(exact[0]) + 0.01)
@@ -150,5 +149,10 @@ def _figure(curves: dict[tuple[str, str], Tensor]) -> Any:
     return figure
 
 
-def _colour(name: str) -> str:
-    return COLOURS[list(figures.SHOWN.values()).index(name) % len(COLOURS)]
+def _line(name: str) -> dict[str, Any]:
+    """Returns colour and dash of a curve; the exact gradient's is grey."""
+    if name == EXACT:
+        return {"color": "0.6"}
+    (contender,) = (contender for contender, label in figures.SHOWN.items() if label == name)
+    look = figures.look_of(contender)
+    return {"color": look.colour, "linestyle": look.dash}
