@@ -20,6 +20,7 @@ from surrogates.diagnosis.place import Place, place_of
 from surrogates.diagnosis.reasons import exception_finding, merge, to_finding, unrelated_loss
 from surrogates.diagnosis.report import Diagnosis
 from surrogates.diagnosis.trace import Trace, Value
+from surrogates.diagnosis.trials import try_remedies
 
 
 def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagnosis:
@@ -28,8 +29,9 @@ def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagn
     `batch` is a pair (inputs, target), with the loss `loss_fn(model(inputs), target)`; for any other batch the loss is
     `loss_fn(model(batch))`. Inputs in a tuple or list are the model's arguments, inputs in a dictionary its keyword
     arguments.
-    One forward and one backward pass run, in the model's own mode. Parameters, their `.grad`, buffers, attributes and
-    the random generators are restored afterwards. An exception in a pass is part of the report.
+    One forward and one backward pass run, in the model's own mode, and a pair of passes for each remedy that is tried.
+    A remedy is printed as tried if parameters got a gradient with it. Parameters, their `.grad`, buffers, attributes
+    and the random generators are restored after each pair. An exception in a pass is part of the report.
 
     The report covers calls of torch functions, Tensor methods and operators, and custom autograd Functions. Everything
     inside TorchScript is one step without a line.
@@ -38,10 +40,21 @@ def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagn
     Raises ValueError if the model has reentrant checkpoints, whose gradients exist in backward() only.
     """
     check_arguments(model, loss_fn)
+
+    def run(block: contextlib.AbstractContextManager[object]) -> Diagnosis:
+        return _run(model, loss_fn, batch, block)
+
+    return try_remedies(run(contextlib.nullcontext()), model, run)
+
+
+def _run(
+    model: nn.Module, loss_fn: Callable[..., Any], batch: Any, block: contextlib.AbstractContextManager[object]
+) -> Diagnosis:
+    """The diagnosis of the passes inside a block, with remedies that were not tried."""
     trace = Trace(model, _forward.__code__)
     with keep_state(model), torch.inference_mode(False), torch.enable_grad(), _eager():
         try:
-            with trace:
+            with block, trace:
                 loss = _forward(model, loss_fn, batch)
         except Exception as error:
             return _failed_forward(model, trace, error)
