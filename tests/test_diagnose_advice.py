@@ -11,6 +11,8 @@ from torch import Tensor
 import surrogates
 from surrogates import HardLayer
 from surrogates.ops.floor import Floor
+from surrogates.ops.top_k_mask import TopKMask
+from surrogates.strategies.ste import StraightThrough
 from surrogates.strategies.subgradient import Subgradient
 
 TRIED = [
@@ -75,4 +77,109 @@ def test_a_hard_layer_gets_another_strategy() -> None:
     assert str(finding.tried).startswith("surrogates.HardLayer(Floor(), StraightThrough()) as module 'function'")
     assert model.function is layer
     layer.mode = "hard"  # no strategy acts
-    assert surrogates.diagnose(model, F.cross_entropy, (X, Y)).findings[0].tried is None
+    finding = surrogates.diagnose(model, F.cross_entropy, (X, Y)).findings[0]
+    assert (finding.tried, finding.remedies) == (None, ())
+    assert "call model.train() first" in finding.reason
+
+
+def test_a_remedy_that_was_tried_in_vain_is_not_advised() -> None:
+    """Case K01: of n entries the n largest are all, whatever the strategy."""
+    finding = between(HardLayer(TopKMask(8), StraightThrough())).findings[0]
+    assert finding.parameters == FRONT
+    assert (finding.tried, finding.remedies) == (None, ())
+    assert "the result of TopKMask" not in finding.reason
+
+
+def within(strategy: str, function):
+    def inside(x: Tensor) -> Tensor:
+        with surrogates.through(strategy):
+            return function(x)
+
+    return inside
+
+
+@pytest.mark.parametrize(
+    ("function", "operation"),
+    [
+        (lambda x: surrogates.round(x, "subgradient"), "Round under Subgradient"),
+        (lambda x: Subgradient()(Floor(), x), "Floor under Subgradient"),
+        (within("subgradient", torch.floor), "Floor under Subgradient"),
+        (within("smooth", torch.detach), "detach"),
+        (within("smooth", lambda x: x.round().log()), "log"),
+        (lambda x: surrogates.graft(x, torch.zeros(6, 8)), "graft"),
+        (lambda x: surrogates.graft(x, x.floor()), "floor"),
+    ],
+)
+def test_an_inner_call_of_this_library_has_the_name_of_what_the_user_called(function, operation: str) -> None:
+    (finding,) = [f for f in between(function).findings if set(FRONT) <= set(f.parameters)]
+    assert finding.operation == operation
+    assert finding.place.file == __file__
+
+
+def antisymmetric(y: Tensor) -> Tensor:
+    return (y[:, None] - y[:, :, None]).sum()
+
+
+@pytest.mark.parametrize(
+    ("loss", "uses"),
+    [
+        (lambda y: (y - (y + (y.round() - y).detach())).square().sum(), ["sub", "add"]),
+        (lambda y: (y - y.mean(0)).sum(), ["sub", "mean"]),
+        (lambda y: torch.cat([y, -y], 1).sum(1).mean(), ["cat", "neg"]),
+        (lambda y: (y / y).sum(), ["div"]),
+        (antisymmetric, ["__getitem__", "__getitem__"]),
+    ],
+)
+def test_gradients_that_cancel_are_named_with_the_lines_of_the_uses(loss, uses: list[str]) -> None:
+    """Case K01: numbers that binary fractions hold, so that the sums are exactly 0."""
+    layer = torch.nn.Linear(4, 4, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.arange(16.0).reshape(4, 4) / 8 + 0.125)
+    found = surrogates.diagnose(layer, loss, torch.arange(1.0, 17.0).reshape(4, 4) / 4)
+    (finding,) = found.findings
+    assert (found.outcome, finding.kind, finding.parameters) == ("zero gradient", "cancelled", ("weight",))
+    assert "the result of linear" in finding.reason
+    assert re.findall(r"(\w+) \(test_diagnose_advice\.py:\d+\)", finding.reason) == uses
+
+
+def test_gradients_of_a_parameter_that_cancel() -> None:
+    """Case K01."""
+    (finding,) = bare(lambda w: (w - 1 * w).sum(), w=[1.0, 2.0]).findings
+    assert (finding.kind, finding.parameters) == ("cancelled", ("w",))
+    assert "the parameter w" in finding.reason
+
+
+@pytest.mark.parametrize("function", [lambda y: y[:, :1].softmax(1), lambda y: F.layer_norm(y[:, :1], (1,))])
+def test_a_dimension_with_one_entry_is_named(function) -> None:
+    """Case K01."""
+    finding = between(lambda y: function(y).expand(6, 8)).findings[0]
+    assert "shape (6, 1); over a dimension with one entry" in finding.reason
+
+
+def test_a_choice_of_all_entries_is_named() -> None:
+    """Case K01."""
+    reasons = [
+        between(lambda x, k=k: torch.zeros_like(x).scatter(-1, x.topk(k).indices, 1.0)).findings[0].reason
+        for k in (7, 8)
+    ]
+    assert ["all are chosen" in reason for reason in reasons] == [False, True]
+
+
+class Refusing(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        raise ValueError("refused")
+
+
+def test_an_exception_of_plain_python_is_placed_in_its_module() -> None:
+    """Case K04."""
+    found = between(Refusing())
+    assert (found.findings[0].place.module, found.findings[0].place.function) == ("function", "forward")
+    assert "refused" in found.findings[0].reason
+
+
+def test_the_first_value_that_is_not_finite_is_named_before_an_exception() -> None:
+    """Case K04."""
+    found = between(lambda c: torch.distributions.Categorical(logits=c / (c - c)).probs)
+    assert [f.kind for f in found.findings] == ["exception", "not finite"]
+    assert found.findings[1].operation in ("div", "__truediv__")
+    assert found.findings[1].place.file == __file__

@@ -29,9 +29,10 @@ PROBLEMS = ("none", "zero", "nan", "inf")
 class Finding:
     """One operation that keeps gradients from parameters.
 
-    `kind` is `cut` (the graph ends here), `flattened` (a graph, but a derivative of zero), `not finite` (NaN or
-    infinity arises here) or `exception`. `tried` is the first remedy under which parameters got a gradient when it was
-    tried on the model; else `remedies` are ops for an edit by hand, which was not tried.
+    `kind` is `cut` (the graph ends here), `flattened` (a graph, but a derivative of zero), `cancelled` (the gradients
+    of several uses sum to exactly 0), `not finite` (NaN or infinity arises here) or `exception`. `tried` is the first
+    remedy under which parameters got a gradient when it was tried on the model. Without it, `remedies` are ops for an
+    edit by hand, which was not tried.
     """
 
     kind: str

@@ -43,7 +43,8 @@ class _Trials:
         if not finding.remedies:
             return finding
         if isinstance(finding.place.layer, HardLayer):
-            return replace(finding, tried=self._try_layers(finding))
+            tried = self._try_layers(finding)
+            return replace(finding, tried=tried, remedies=finding.remedies if tried else ())
         failed: list[Remedy] = []
         tried = self._try_blocks(finding, finding.parameters or self.before.wanted, {}, failed)
         rest = finding.remedies if tried else tuple(r for r in finding.remedies if r not in failed)
