@@ -1,38 +1,32 @@
 """Draws the picture at the head of the README from the runs of its table: python docs/curves.py runs/strategies.
 
-Lines are means over the reported seeds, bands their range. Needs pip install -e '.[compare]'.
+The two panels are those of the report. Needs pip install -e '.[compare]'.
 """
 
 import sys
 from pathlib import Path
 
-from experiments.compare import curves
-from experiments.compare.forms.axes import logarithmic
-from experiments.plotting import FIRST, looks, style
+from experiments.compare.forms.axes import draw_panel
+from experiments.compare.forms.panels import panels
+from experiments.compare.report import make
+from experiments.plotting import style
 
 FILE = Path(__file__).parent / "readme" / "curves.svg"
-TITLES = {"accuracy/val": "validation accuracy, hard, %", "grad_norm/total": "gradient norm"}
+TITLES = ("validation accuracy, hard, %", "gradient norm, all parameters")
 
 
 def main(folder: str) -> None:
     """Writes the picture."""
-    rows = curves(folder)
-    rows = rows[(rows["component"] == "floor") & (rows["seed"] < 100)]
-    seen = looks((name, name) for name in FIRST)
+    report = make([folder])
+    (section,) = (section for section in report.sections if section.result.block.component == "floor")
     with style() as Figure:
-        figure = Figure(figsize=(8, 3), layout="constrained")
-        for axes, (tag, title) in zip(figure.subplots(1, 2), TITLES.items(), strict=True):
-            for name in FIRST:
-                values = rows[(rows["tag"] == tag) & (rows["strategy"] == name)].groupby("step")["value"]
-                mean, low, high = (
-                    100 ** (tag == "accuracy/val") * of for of in (values.mean(), values.min(), values.max())
-                )
-                axes.plot(mean.index, mean, color=seen[name].colour, linestyle=seen[name].dash, label=name)
-                axes.fill_between(mean.index, low, high, color=seen[name].colour, alpha=0.15, linewidth=0)
-            axes.set_title(title)
-            axes.set_xlabel("optimizer step")
-        figure.axes[0].legend()
-        logarithmic(figure.axes[1], "y")
+        figure = Figure(figsize=(8, 3.3), layout="constrained")
+        drawn = [panel for panel in panels(section) if panel.title in TITLES]
+        for axes, panel in zip(figure.subplots(1, 2), drawn, strict=True):
+            draw_panel(axes, panel, report.looks)
+            axes.set_title(panel.title)
+        lines = [line for line in figure.axes[0].lines if len(line.get_xdata()) > 1]
+        figure.legend(lines, [curve.name for curve in drawn[0].curves], loc="outside lower center", ncols=4)
         FILE.parent.mkdir(exist_ok=True)
         figure.savefig(FILE, metadata={"Date": None}, facecolor="white")
 

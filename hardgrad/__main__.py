@@ -6,6 +6,7 @@ import sys
 
 COMMANDS = {  # the module that runs, and its purpose
     "train": ("experiments.command", "train one model, or with -m a sweep"),
+    "study": ("experiments.study", "answer a question: choose on validation data, report, compare"),
     "compare": ("experiments.compare", "tell which strategy is best, by how much, and how sure that is"),
     "evaluate": ("experiments.evaluate", "score a finished run again"),
     "search": ("experiments.search", "search for a learning rate, a temperature or another key"),

@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from experiments.compare.reading.run_record import RunRecord
 from experiments.config.config_hash import config_hash
+from experiments.tracking.run_paths import RunPaths
+from experiments.tracking.test_outcomes import Owner, write_test_outcomes
 
 ENVIRONMENT: dict[str, Any] = {
     "versions": {"python": "3.11.7", "torch": "2.14.1"},
@@ -79,6 +83,13 @@ def write_run(
     return folder
 
 
+def write_outcomes(folder: Path, right: NDArray[np.bool_]) -> None:
+    """Writes which test samples the last and the best model of such a run classified right."""
+    digest = json.loads((folder / "status.json").read_text())["config_hash"]
+    owner = Owner(digest, ENVIRONMENT["data_hashes"]["test"])
+    write_test_outcomes(RunPaths(folder), owner, {"last": right, "best": right})
+
+
 def curves(accuracy: float) -> list[dict[str, Any]]:
     """The logged steps of such a run."""
     rows: list[dict[str, Any]] = []
@@ -118,8 +129,7 @@ def record(strategy: str = "ste", seed: int = 0, accuracy: float | None = 0.5, *
         "last": scores,
         "never_trained": (),
         "skipped_steps": 0,
-        "target": "experiments.data.digits.Digits",
-        "classes": 10,
+        "exact": None,
         "parameters": None,
         "deciding_layers": None,
     }

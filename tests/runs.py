@@ -89,7 +89,7 @@ def command(*arguments: str, cwd: Path, conf: Path = CONF) -> Answer:
     """`python train.py ARGUMENTS` in the folder `cwd`, in this process; errors that would show a trace are raised."""
     from hydra.core.global_hydra import GlobalHydra
 
-    from experiments.command.cli import main
+    from experiments.command.start import main
 
     read_files_once()
     GlobalHydra.instance().clear()

@@ -1,34 +1,47 @@
 """What a reader must know about a block before believing its numbers: each sentence whole, and only where it holds."""
 
+from math import nan
+
 import pytest
 
 pytest.importorskip("scipy")
 
 from experiments.compare.statistics.blocks import RunBlock, Trial, Variant
+from experiments.compare.statistics.family import Family
 from experiments.compare.statistics.intervals import ConfidenceInterval
 from experiments.compare.statistics.notes import notes
-from experiments.compare.statistics.results import Difference
+from experiments.compare.statistics.results import Difference, VariantScore
 from experiments.compare.statistics.tuning import Seeds, TrialChoice
 from run_folders import record
 
 SAME_RATE = "every strategy used the same learning rate; sweep optimizer.lr to tune each separately"
 
 
-def choice(name="ste", trials=2, runs=None, edges=(), expected=None, rate=0.1):
+def choice(name="ste", trials=2, runs=None, edges=(), expected=None, rate=0.1, validation=None):
     strategy = name.partition(" ")[0]
     variant = Variant(strategy, name, [Trial({})] * trials)
     reported = [record(strategy)] if runs is None else runs
-    return TrialChoice(variant, Trial({"optimizer.lr": rate}), list(edges), [], 2, expected, reported)
+    return TrialChoice(variant, Trial({"optimizer.lr": rate}), list(edges), [], 2, expected, validation, reported)
 
 
-def difference(name, smallest_p=0.01, unpaired="", circumstances=(), baseline="subgradient", n=3):
-    interval = ConfidenceInterval(0.0, 0.0, 0.0, n)
-    return Difference(name, baseline, interval, unpaired, list(circumstances), 0.5, smallest_p, 0.5, 0.5, None)
+INTERVAL = ConfidenceInterval(0.0, -0.1, 0.1, 3)
 
 
-def said(*choices, seeds=None, differences=(), baseline=None, differing=None):
+def difference(name, baseline="subgradient", **changes):
+    known = {"interval": INTERVAL, "unpaired_because": "", "circumstances": [], "p": 0.5, "better": 0.5}
+    known |= {"p_ranks": 0.5, "smallest_p_ranks": 0.01, "equivalence": INTERVAL, "p_equivalent": None}
+    known |= {"seeds_needed": None, "failed": 0, "samples": 100, "verdict": "unclear"}
+    return Difference(name, baseline, **{**known, **changes})
+
+
+def said(*choices, seeds=None, scores=(), differences=(), baseline="subgradient", differing=None):
     block = RunBlock(("floor",), [one.variant for one in choices], {}, differing or {})
-    return notes(block, seeds or Seeds((), (0, 1)), choices, differences, baseline)
+    family = Family(3, "report")
+    found = notes(block, seeds or Seeds((), (0, 1)), choices, scores, differences, family, baseline)
+    return [note for note in found if note != COVERED]
+
+
+COVERED = "intervals cover training variation and the choice of the 100 test samples"
 
 
 def test_there_may_be_nothing_to_say():
@@ -52,12 +65,8 @@ def test_how_settings_were_tuned_is_said_with_those_at_an_edge():
     assert found == ["tuned values were chosen on the given seeds", edge]
 
 
-def test_runs_that_do_not_count_are_said():
-    unknown = record(outcome="diverged", classes=None)
+def test_a_chosen_trial_without_reported_runs_is_said():
     assert said(choice(runs=[])) == ["ste: the chosen trial has no run on the reported seeds"]
-    out = "ste: a FAILED run is left out, because its number of classes is unknown"
-    assert said(choice(runs=[record(), unknown])) == [out]
-    assert said(choice(runs=[record(outcome="diverged"), record(classes=None)])) == []
 
 
 def test_strategies_without_a_time_of_their_own_are_named_once():
@@ -88,7 +97,6 @@ def test_another_baseline_than_the_one_asked_for_is_said():
     variant = [difference("smooth", baseline="ste (carrier=identity)")]
     assert said(choice(), differences=variant, baseline="ste") == []
     assert said(choice(), differences=variant, baseline="ste (carrier=identity)") == []
-    assert said(choice(), differences=variant) == []
     two = [difference("smooth", baseline="ste (carrier=identity, gain=2)")]
     assert said(choice(), differences=two, baseline="ste") == []
 
@@ -97,7 +105,7 @@ def test_differences_without_pairs_and_beside_pairs_are_said():
     found = said(
         choice(),
         differences=[
-            difference("ste", unpaired="only one of the two has seed 2", circumstances=["git.commit differs"]),
+            difference("ste", unpaired_because="only one of the two has seed 2", circumstances=["git.commit differs"]),
             difference("smooth", circumstances=["git.commit differs", "platform differs"]),
         ],
     )
@@ -110,17 +118,42 @@ def test_differences_without_pairs_and_beside_pairs_are_said():
     assert said(choice(), differences=alone) == ["platform differs; the runs stay pairs: ste with subgradient"]
 
 
-def test_a_p_that_cannot_be_reached_is_said_with_the_seeds_that_can():
-    test = "cannot reach p = 0.05: the smallest p of a permutation test is"
-    assert said(choice(), differences=[difference("ste", 0.0625, n=5)]) == [
-        f"5 seeds {test} 0.0625; 6 pairs of seeds can"
+def test_the_best_baseline_is_named_with_where_it_was_the_best():
+    best = "the baseline ste is the best by validation accuracy on the choosing seeds"
+    found = [difference("smooth", baseline="ste")]
+    assert said(choice(validation=0.5), differences=found, baseline="best") == [best]
+    unknown = "no seed chose, so none is known to be best beforehand; the baseline is ste"
+    assert said(choice(), differences=found, baseline="best") == [unknown]
+    assert said(choice(), baseline="best") == []
+
+
+def test_missing_intervals_are_said_with_the_reason():
+    none, tied = ConfidenceInterval(0.5, nan, nan, 2), ConfidenceInterval(0.5, nan, nan, 8)
+    scores = [
+        VariantScore(name, name, interval, None, None, "", None) for name, interval in (("ste", none), ("a", tied))
     ]
-    assert said(choice(), differences=[difference("ste", 1.0, n=1)]) == [f"1 seed {test} 1; 6 pairs of seeds can"]
-    assert said(choice(), differences=[difference("ste", 0.5, n=2)]) == [f"2 seeds {test} 0.5; 6 pairs of seeds can"]
-    assert said(choice(), differences=[difference("ste", 0.05)]) == []
-    three = [difference("ste", 0.01), difference("smooth", 0.03125, n=6), difference("rewrite", 0.0625, n=5)]
-    times = "5 seeds cannot reach p = 0.05: the smallest p of a permutation test is 0.0625 times 3 comparisons"
-    assert said(choice(), differences=three) == [f"{times}; 7 pairs of seeds can"]
-    assert said(choice(), differences=[difference("ste", 0.025), difference("smooth", 0.025)]) == []
-    two = [difference("ste", 0.03125, n=6)] * 2
-    assert said(choice(), differences=two) == [f"6 seeds {test} 0.0312 times 2 comparisons; 7 pairs of seeds can"]
+    assert said(choice(), scores=scores, differences=[difference("smooth", interval=none)]) == [
+        "ste: 2 runs: no interval",
+        "a: all 8 runs agree, which shows nothing about the spread: no interval",
+        "smooth - subgradient: 2 pairs: no interval",
+    ]
+
+
+def test_what_the_intervals_cover_is_said():
+    two = [difference("ste", samples=100), difference("smooth", samples=None)]
+    block = RunBlock(("floor",), [], {}, {})
+    assert notes(block, Seeds((), (0,)), [], [], two, Family(3, "report"), "subgradient") == [
+        COVERED,
+        "the intervals of smooth cover training variation only, not the choice of the test samples",
+    ]
+    only = "the intervals cover training variation only, not the choice of the test samples"
+    assert said(choice(), differences=two[1:]) == [only]
+
+
+def test_where_runs_failed_the_ranks_decide_and_whether_they_can_is_said():
+    ranks = "ste compared with subgradient: 2 runs failed, so the ranks decide"
+    assert said(choice(), differences=[difference("ste", failed=2, smallest_p_ranks=0.05)]) == [ranks]
+    assert said(choice(), differences=[difference("ste", failed=2, smallest_p_ranks=0.06)]) == [
+        f"{ranks}; these seeds cannot reach p = 0.05, at least 7 pairs can"
+    ]
+    assert said(choice(), differences=[difference("ste", smallest_p_ranks=1.0)]) == []

@@ -31,6 +31,7 @@ def test_every_file_of_the_report_is_written(tmp_path, runs, points):
     used = measure([str(tmp_path / "runs"), "--out", str(tmp_path / "report")])
     assert 100 < used.memory < 1000
     names = {path.name for path in (tmp_path / "report").rglob("*") if path.is_file()}
+    assert runs > 1_000 or (tmp_path / "report" / "report.html").stat().st_size < 5_000_000
     assert {"report.html", "report.md", "report.json", "curves.csv", "differences.csv", "scores.csv"} < names
     kinds = ("curves", "layers", "differences")
     assert {f"{block}_{kind}.{form}" for block in range(5) for kind in kinds for form in ("svg", "png")} < names

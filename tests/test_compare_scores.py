@@ -12,15 +12,11 @@ from experiments.compare.statistics.bands import GAP, band, bands
 from experiments.compare.statistics.blocks import RunBlock, Trial, Variant
 from experiments.compare.statistics.budgets import Budgets, budget_scores, budgets
 from experiments.compare.statistics.comparison import baseline_of, compare
-from experiments.compare.statistics.intervals import (
-    ConfidenceInterval,
-    difference_interval,
-    mean_interval,
-    seeds_needed,
-)
-from experiments.compare.statistics.metric import Metric, WrongMetric, outcomes
-from experiments.compare.statistics.permutation import holm
-from experiments.compare.statistics.results import Question, VariantScore
+from experiments.compare.statistics.estimates import difference_estimate, mean_interval
+from experiments.compare.statistics.family import Family
+from experiments.compare.statistics.metric import FailedShare, Metric, WrongMetric, failed_share, outcomes
+from experiments.compare.statistics.permutation import compare_ranks
+from experiments.compare.statistics.results import Question
 from experiments.compare.statistics.tuning import Seeds, choose, expected_best, split_seeds
 from run_folders import record
 
@@ -34,19 +30,37 @@ def test_a_metric_reads_the_best_or_the_last_checkpoint():
     assert (Metric().sign, Metric("loss/val").sign) == (1, -1)
 
 
-def test_a_metric_of_which_a_guess_is_not_known_is_refused_with_those_that_are():
-    with pytest.raises(WrongMetric, match=r"^grad_norm/total has no value for a failed run; .* accuracy/.* loss/"):
+def test_a_metric_that_is_no_score_is_refused_with_those_that_are():
+    with pytest.raises(WrongMetric, match=r"^grad_norm/total is no score; .* accuracy/.* loss/"):
         Metric("grad_norm/total")
 
 
 @pytest.mark.parametrize("outcome", ["diverged", "crashed"])
-def test_a_failed_run_scores_as_a_guess_and_an_unfinished_one_not(outcome):
-    failed = record(outcome=outcome, classes=4)
-    assert Metric().of(failed) == 0.25
-    assert Metric("loss/val").of(failed) == math.log(4)
-    assert Metric().of(record(outcome=outcome, classes=None)) is None
+def test_a_failed_run_is_worse_than_any_score_and_an_unfinished_one_has_none(outcome):
+    failed = record(outcome=outcome)
+    assert Metric().of(failed) == -math.inf
+    assert Metric("loss/val").of(failed) == math.inf
+    assert Metric().of(record(accuracy=math.nan)) == -math.inf
     assert Metric().of(record(outcome="unfinished")) is None
     assert Metric().of(record(outcome="n/a")) is None
+
+
+def test_the_share_of_failed_runs_has_the_interval_of_clopper_and_pearson():
+    """The interval of 0 of 8 ends at 1 - 0.025^(1/8); that of 8 of 8 mirrors it."""
+    done, failed = [record()] * 8, [record(outcome="diverged")] * 8
+    end = 1 - 0.025 ** (1 / 8)
+    assert failed_share(done) == FailedShare(0, 8, 0.0, pytest.approx(end))
+    assert failed_share(failed) == FailedShare(8, 8, pytest.approx(1 - end), 1.0)
+    two = failed_share([*done[:6], failed[0], record(outcome="crashed"), record(outcome="unfinished")])
+    assert (two.failed, two.ended) == (2, 8)
+    assert (two.low, two.high) == (pytest.approx(0.0319, abs=1e-4), pytest.approx(0.6509, abs=1e-4))
+    assert failed_share([record(outcome="unfinished")]) is None
+
+
+def test_points_are_converted_to_shares_and_nats_are_not():
+    assert Metric().in_own_unit(1.5) == 0.015
+    assert Metric("loss/val").in_own_unit(1.5) == 1.5
+    assert Metric().in_own_unit(None) is None
 
 
 def test_outcomes_other_than_done_are_counted_by_name():
@@ -127,8 +141,15 @@ def test_a_tie_goes_to_the_trial_with_more_runs_to_report():
 def test_where_no_trial_can_be_chosen_by_score_the_one_with_more_runs_is_reported():
     found = chosen({1: same(0.5, 2), 2: same(0.5, 2, 3)})
     assert (found.trial.values, found.curve, found.expected) == ({"optimizer.lr": 2}, [], None)
-    diverged = {seed: record(seed=seed, outcome="diverged") for seed in (0, 1)}
-    assert chosen({1: diverged, 2: same(0.05, 0)}).trial.values == {"optimizer.lr": 1}  # a guess is 0.1
+
+
+def test_a_failed_run_counts_0_where_a_trial_is_chosen():
+    diverged = {0: record(seed=0, outcome="diverged"), 1: record(seed=1, accuracy=0.9)}
+    found = chosen({1: diverged, 2: same(0.46, 0, 1)})
+    assert (found.trial.values, found.validation) == ({"optimizer.lr": 2}, 0.46)
+    (_, interval), _ = found.curve
+    assert (interval.mean, interval.n, interval.missing) == (0.45, 2, True)
+    assert chosen({1: diverged, 2: same(0.44, 0, 1)}).validation == 0.45
 
 
 def test_equal_trials_are_the_fewest_that_any_variant_had():
@@ -182,7 +203,7 @@ def test_a_score_within_a_budget_is_the_best_one_by_then():
     assert [scored(steps)[0] for steps in (9, 10, 19, 20, 30)] == [None, 0.2, 0.2, 0.6, 0.6]
     assert [scored(seconds=s)[1] for s in (0.9, 1.0, 1.9, 2.0, 9.0)] == [None, 0.2, 0.2, 0.6, 0.6]
     assert scored() == (None, None)
-    assert scored(10, 1.0, [record(outcome="diverged", classes=4, config={"max_steps": 30})], [CURVE]) == (0.25, 0.25)
+    assert scored(10, 1.0, [record(outcome="diverged", config={"max_steps": 30})], [CURVE]) == (None, None)
     assert scored(10, 1.0, [record(outcome="unfinished", config={"max_steps": 30})], [CURVE]) == (None, None)
     assert scored(20, 1.0, [record(seconds=None)], [CURVE]) == (0.6, None)
     assert scored(20, 1.0, [record(config={"max_steps": "x"})], [CURVE]) == (0.6, None)
@@ -193,7 +214,12 @@ def test_a_score_within_a_budget_is_the_best_one_by_then():
 
 
 def result(**trials):
-    return compare(block(**trials), Question())
+    return answer(block(**trials))
+
+
+def answer(given, question=None):
+    (found,) = compare([given], question or Question())
+    return found
 
 
 def test_the_budget_is_the_least_that_any_variant_had():
@@ -228,28 +254,29 @@ def test_a_band_is_the_t_interval_of_the_finite_values_of_each_step():
     nan, inf, large = math.nan, math.inf, 1e200
     rows = [[0.1, 0.5, nan, nan, large], [0.4, nan, 0.2, inf, -large], [0.3, 0.75, -inf, nan, large]]
     with np.errstate(all="raise"):
-        found = band([(np.arange(5), np.array(row)) for row in rows], 3)
+        found = band([(np.arange(5), np.array(row)) for row in rows], 5)
     assert found.n.tolist() == [3, 2, 1, 0, 3]
-    for step, values in ((0, [0.1, 0.4, 0.3]), (1, [0.5, 0.75])):
-        expected = mean_interval(values)
-        ends = (found.mean[step], found.low[step], found.high[step])
-        assert ends == pytest.approx((expected.mean, expected.low, expected.high))
+    expected = mean_interval([0.1, 0.4, 0.3])
+    assert (found.mean[0], found.low[0], found.high[0]) == pytest.approx((expected.mean, expected.low, expected.high))
+    half = 12.7062 * 0.125  # t of one degree of freedom, and the standard error
+    assert (found.mean[1], found.low[1], found.high[1]) == pytest.approx((0.625, 0.625 - half, 0.625 + half))
     assert found.mean[2] == 0.2
     assert np.isnan([found.low[2], found.high[2], found.mean[3], found.low[3], found.high[3]]).all()
 
 
-def test_the_baseline_is_the_one_asked_for_else_the_best_or_the_first():
-    scores = [
-        VariantScore(name, name.partition(" ")[0], ConfidenceInterval(mean, mean, mean, 2), "", None)
-        for name, mean in (("ste", 0.5), ("smooth (a=1)", 0.7), ("smooth (a=2)", 0.3))
-    ]
+def test_the_baseline_is_the_one_asked_for_or_was_best_where_trials_were_chosen():
+    """Never the best of what is reported: `smooth` is that here."""
+    both = choose(block(ste={1: {0: 0.9, 2: 0.1}}, smooth={1: {0: 0.5, 2: 0.9}}), Seeds((0,), (2,)))
 
-    def asked(baseline, metric="accuracy/test"):
-        return baseline_of(scores, Question(Metric(metric), baseline)).name
+    def asked(baseline, choices=both):
+        return baseline_of(choices, Question(baseline=baseline))
 
-    assert [asked(name) for name in ("ste", "smooth", "smooth (a=2)")] == ["ste", "smooth (a=1)", "smooth (a=2)"]
-    assert asked("subgradient") == "ste"
-    assert (asked("best"), asked("best", "loss/val")) == ("smooth (a=1)", "smooth (a=2)")
+    assert [asked(name) for name in ("ste", "smooth", "best", "subgradient")] == ["ste", "smooth", "ste", "ste"]
+    both[1].variant.name = "smooth (a=1)"
+    assert asked("smooth") == asked("smooth (a=1)") == "smooth (a=1)"
+    untuned = choose(block(ste={1: {0: 0.1}}, smooth={1: {0: 0.9}}), Seeds((), (0,)))
+    assert asked("best", untuned) == "ste"
+    assert asked("best", []) == ""
 
 
 def test_a_comparison_is_the_variant_less_the_baseline():
@@ -267,23 +294,25 @@ def test_a_comparison_is_the_variant_less_the_baseline():
     (difference,) = found.differences
     assert (difference.name, difference.baseline) == ("ste", "subgradient")
     assert difference.interval.mean == pytest.approx(0.7 / 3)
-    assert difference.improvement == 8 / 9
-    assert (difference.p, difference.adjusted, difference.smallest_p) == (0.25, 0.25, 0.25)
+    assert difference.better == 8 / 9
+    assert (difference.p_ranks, difference.smallest_p_ranks) == (0.25, 0.25)
+    assert found.family == Family(1, "report")
     assert result(ste={1: {0: 0.5}}).differences == []
 
 
-def test_of_losses_the_smaller_one_is_the_improvement():
-    losses = {seed: record("ste", seed, best={"loss/val": 0.5}) for seed in (0, 1)}
-    others = {seed: record("subgradient", seed, best={"loss/val": 0.7}) for seed in (0, 1)}
-    (difference,) = compare(block(subgradient={1: others}, ste={1: losses}), Question(Metric("loss/val"))).differences
-    assert difference.interval.mean == pytest.approx(-0.2)
-    assert difference.improvement == 1.0
-    others[0] = record("subgradient", 0, best={"loss/val": 0.4})  # of the four pairs two have a smaller loss
-    (difference,) = compare(block(subgradient={1: others}, ste={1: losses}), Question(Metric("loss/val"))).differences
-    assert difference.improvement == 0.5
-    losses[1] = record("ste", 1, best={"loss/val": 0.3})
-    (difference,) = compare(block(subgradient={1: others}, ste={1: losses}), Question(Metric("loss/val"))).differences
-    assert difference.improvement == 0.75
+def test_of_losses_the_smaller_one_is_better():
+    losses = {seed: record("ste", seed, best={"loss/val": 0.5 + seed / 1000}) for seed in range(5)}
+    others = {seed: record("subgradient", seed, best={"loss/val": 0.7}) for seed in range(5)}
+    question = Question(Metric("loss/val"))
+    (difference,) = answer(block(subgradient={1: others}, ste={1: losses}), question).differences
+    assert difference.interval.mean == pytest.approx(-0.198)
+    assert (difference.better, difference.verdict) == (1.0, "better")
+    others[0] = record("subgradient", 0, best={"loss/val": 0.4})  # of the 25 pairs of runs 20 have a smaller loss
+    (difference,) = answer(block(subgradient={1: others}, ste={1: losses}), question).differences
+    assert difference.better == 0.8
+    others[0] = record("subgradient", 0, outcome="diverged")
+    (difference,) = answer(block(subgradient={1: others}, ste={1: losses}), question).differences
+    assert (difference.better, difference.interval.n) == (1.0, 4)
 
 
 def test_the_time_of_a_variant_is_the_mean_of_its_finished_runs_that_had_one_of_their_own():
@@ -301,44 +330,133 @@ STE = {0: 0.3, 1: 0.5, 2: 0.6, 3: 0.9}
 SUBGRADIENT = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.45}
 
 
-@pytest.mark.parametrize("method", ["t", "bca"])
 @pytest.mark.parametrize("paired", [True, False])
-def test_a_comparison_answers_the_question_that_is_asked(method, paired):
+def test_a_comparison_answers_the_question_that_is_asked(paired):
     """The statistics are those of the two lists of accuracies; a fifth seed on one side only unpairs them."""
     own = STE if paired else {**STE, 4: 0.7}
-    question = Question(baseline="subgradient", method=method, half_width=0.1)
-    found = compare(block(subgradient={1: SUBGRADIENT}, ste={1: own}), question)
+    question = Question(baseline="subgradient", margin=0.1, half_width=0.1)
+    found = answer(block(subgradient={1: SUBGRADIENT}, ste={1: own}), question)
     a, b = list(own.values()), list(SUBGRADIENT.values())
-    assert [score.interval for score in found.scores] == [mean_interval(b, method), mean_interval(a, method)]
+    assert [score.interval for score in found.scores] == [mean_interval(b, "share"), mean_interval(a, "share")]
     (difference,) = found.differences
-    assert difference.interval == difference_interval(a, b, paired, method)
-    assert difference.seeds_needed == seeds_needed(a, b, paired, 0.1)
+    estimate, scale = difference_estimate(a, b, paired), "difference of shares"
+    assert difference.interval == estimate.interval(scale)
+    assert difference.equivalence == estimate.interval(scale, 0.9)
+    assert (difference.p, difference.p_equivalent) == (estimate.p(), estimate.p_equivalent(0.1))
+    assert difference.seeds_needed == estimate.seeds_needed(0.1)
+    ranks = compare_ranks(a, b, paired)
+    assert (difference.better, difference.p_ranks) == (ranks.better, ranks.test.p)
     assert (difference.unpaired_because == "") is paired
 
 
-def test_p_values_are_adjusted_over_the_comparisons_of_a_block():
-    found = result(subgradient={1: SUBGRADIENT}, ste={1: STE}, smooth={1: {0: 0.1, 1: 0.3, 2: 0.3, 3: 0.5}})
-    p = [difference.p for difference in found.differences]
-    assert p[0] != p[1]
-    assert [difference.adjusted for difference in found.differences] == holm(p) != p
+SMOOTH = {0: 0.1, 1: 0.3, 2: 0.3, 3: 0.5}
+
+
+def test_intervals_and_p_are_adjusted_for_all_pairs_of_the_report_or_of_a_block():
+    given = block(subgradient={1: SUBGRADIENT}, ste={1: STE}, smooth={1: SMOOTH})
+    other = block(subgradient={1: SUBGRADIENT}, ste={1: STE})
+    alone = difference_estimate(list(STE.values()), list(SUBGRADIENT.values()), True)
+    for scope, pairs in (("report", (4, 4)), ("block", (3, 1))):
+        for found, count in zip(compare([given, other], Question(family=scope)), pairs, strict=True):
+            difference = next(d for d in found.differences if d.name == "ste")
+            assert difference.p == pytest.approx(min(1, count * alone.p()))
+            assert difference.interval == alone.interval("difference of shares", 1 - 0.05 / count)
+            assert difference.smallest_p_ranks == count * 2 / 16
+
+
+def test_failed_runs_are_in_no_mean_and_count_in_the_share_and_the_ranks():
+    ste = {seed: record("ste", seed, 0.6 + seed / 100) for seed in range(8)}
+    other = {seed: record("smooth", seed, 0.5 + seed / 90, last={"loss/train": 0.5}) for seed in range(8)}
+    other |= {seed: record("smooth", seed, outcome="diverged") for seed in (0, 1)}
+    found = result(ste={1: ste}, smooth={1: other})
+    score = found.scores[1]
+    assert (score.interval.n, score.failed.failed, score.failed.ended) == (6, 2, 8)
+    assert score.interval.mean == pytest.approx(np.mean([0.5 + seed / 90 for seed in range(2, 8)]))
+    assert (score.training_loss.mean, score.training_loss.n) == (0.5, 6)
+    assert found.training_tag == "loss/train"
+    (difference,) = found.differences
+    assert (difference.name, difference.interval.n, difference.failed) == ("smooth", 6, 2)
+    assert difference.interval.mean == pytest.approx(np.mean([-0.1 + s / 90 - s / 100 for s in range(2, 8)]))
+    assert (difference.p_ranks, difference.verdict) == (2 / 2**8, "worse")
+    assert found.verdict.kind == "winner"
+
+
+def test_the_training_loss_is_the_hard_one_if_all_runs_have_it():
+    losses = {"loss/train": 0.5, "loss/train_end": 0.7}
+    own = {seed: record("ste", seed, last=losses) for seed in range(3)}
+    found = result(ste={1: own})
+    assert (found.training_tag, found.scores[0].training_loss.mean) == ("loss/train_end", pytest.approx(0.7))
+    own[1] = record("ste", 1, last={"loss/train": 0.5})
+    found = result(ste={1: own})
+    assert (found.training_tag, found.scores[0].training_loss.mean) == ("loss/train", 0.5)
+
+
+def test_where_runs_failed_the_ranks_decide_and_not_the_mean_of_those_that_finished():
+    """The finished half of `smooth` is better than `ste`; the other half failed."""
+    ste = {seed: record("ste", seed, 0.6 + seed / 1000) for seed in range(8)}
+    half = {seed: record("smooth", seed, 0.7 + seed / 900) for seed in range(4)}
+    half |= {seed: record("smooth", seed, outcome="diverged") for seed in range(4, 8)}
+    found = result(ste={1: ste}, smooth={1: half})
+    (difference,) = found.differences
+    assert difference.interval.low > 0
+    assert (difference.better, difference.verdict) == (0.5, "unclear")
+    nothing = {seed: record("smooth", seed, outcome="diverged") for seed in range(8)}
+    found = result(ste={1: ste}, smooth={1: nothing})
+    assert math.isnan(found.differences[0].interval.mean)
+    assert (found.scores[1].interval, found.verdict.kind, found.verdict.top) == (None, "winner", ("ste",))
+
+
+@pytest.mark.parametrize("margin", [0.0, -1.0, math.nan])
+def test_a_margin_below_every_difference_is_refused(margin):
+    with pytest.raises(ValueError, match=r"^the margin must be above 0, got "):
+        Question(margin=margin)
+
+
+def test_equivalence_needs_a_margin_that_was_stated():
+    near = {seed: 0.6 + seed / 100 + 0.001 * (seed % 3) for seed in range(8)}
+    given = block(ste={1: {seed: 0.6 + seed / 100 for seed in range(8)}}, smooth={1: near})
+    kinds = {margin: answer(given, Question(margin=margin)).verdict.kind for margin in (None, 0.0001, 0.01)}
+    assert kinds == {None: "winner", 0.0001: "winner", 0.01: "winner"}
+    noisy = block(ste={1: dict(enumerate(NOISE))}, smooth={1: dict(enumerate(NOISE[::-1]))})
+    kinds = {margin: answer(noisy, Question(margin=margin)).verdict.kind for margin in (None, 0.001, 0.05)}
+    assert kinds == {None: "unclear", 0.001: "unclear", 0.05: "equivalent"}
+
+
+NOISE = [0.6, 0.61, 0.59, 0.6, 0.605, 0.592, 0.602, 0.604]
+
+
+def test_variants_with_the_ops_own_derivative_are_a_control():
+    exact = {seed: record("rewrite", seed, NOISE[seed], exact=True) for seed in range(8)}
+    own = {seed: record("subgradient", seed, NOISE[-1 - seed], exact=True) for seed in range(8)}
+    found = result(subgradient={1: own}, ste={1: dict(enumerate(NOISE))}, rewrite={1: exact})
+    (control,) = found.controls
+    assert (control.name, control.baseline) == ("rewrite", "subgradient")
+    assert [score.same_as for score in found.scores] == ["", "", "subgradient"]
+    exact[0] = record("rewrite", 0, outcome="diverged")
+    assert len(result(subgradient={1: own}, rewrite={1: exact}).controls) == 1  # it has no result to say so
+    exact[1] = record("rewrite", 1, exact=False)
+    assert result(subgradient={1: own}, rewrite={1: exact}).controls == []
 
 
 def test_a_comparison_keeps_the_seeds_that_chose_and_the_strategy_of_each_variant():
     variant = block(ste={1: {0: 0.3, 1: 0.5}}).variants[0]
     variant.name = "ste (a=1)"
     given = RunBlock(("floor",), [variant], {}, {})
-    found = compare(given, Question(choosing_seeds=(1,)))
+    found = answer(given, Question(choosing_seeds=(1,)))
     assert found.block is given
     assert found.seeds == Seeds((1,), (0,), "chosen on the given seeds")
     assert [(score.name, score.strategy) for score in found.scores] == [("ste (a=1)", "ste")]
     assert found.scores[0].interval.mean == 0.3
 
 
-def test_a_baseline_that_is_not_there_is_said_unless_the_best_one_was_asked_for():
+def test_a_baseline_that_is_not_there_or_not_known_beforehand_is_said():
     both = block(ste={1: STE}, smooth={1: SUBGRADIENT})
 
-    def said(baseline):
-        return [note for note in compare(both, Question(baseline=baseline)).notes if "the baseline is" in note]
+    def said(baseline, choosing=None):
+        found = answer(both, Question(baseline=baseline, choosing_seeds=choosing))
+        return [note for note in found.notes if "baseline" in note]
 
     assert said("rewrite") == ["no run of this block has the strategy rewrite; the baseline is ste"]
-    assert said("best") == said("smooth") == []
+    assert said("smooth") == []
+    assert said("best") == ["no seed chose, so none is known to be best beforehand; the baseline is ste"]
+    assert said("best", (3,)) == ["the baseline ste is the best by validation accuracy on the choosing seeds"]

@@ -9,19 +9,10 @@ import pytest
 pytest.importorskip("scipy")
 from scipy import stats
 
-from experiments.compare.statistics.intervals import (
-    ConfidenceInterval,
-    difference_interval,
-    mean_interval,
-    seeds_needed,
-)
-from experiments.compare.statistics.permutation import (
-    holm,
-    permutation_test,
-    probability_of_improvement,
-    seeds_to_reach,
-    smallest_p,
-)
+from experiments.compare.statistics.estimates import difference_estimate, mean_estimate, mean_interval
+from experiments.compare.statistics.family import Family, families
+from experiments.compare.statistics.intervals import Estimate, Part
+from experiments.compare.statistics.permutation import compare_ranks, permutation_test, seeds_to_reach, smallest_p
 
 # Extra hours of sleep under two drugs, 10 patients (Student 1908, The probable error of a mean; R's data set `sleep`).
 SLEEP = (
@@ -30,20 +21,22 @@ SLEEP = (
 )
 # Cross- less self-fertilised maize, eighths of an inch, 15 pairs (Darwin 1876; Fisher 1935, The Design of Experiments).
 MAIZE = np.array([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48.0])
-# Spatial test, 26 children (Efron and Tibshirani 1993, An Introduction to the Bootstrap, table 14.1, column A).
-SPATIAL = [48, 36, 20, 29, 42, 42, 20, 42, 22, 41, 45, 14, 6, 0, 33, 28, 34, 4, 32, 24, 47, 41, 24, 26, 30, 41]
+
+
+def difference(a, b, paired):
+    return difference_estimate(a, b, paired).interval()
 
 
 def test_paired_t_on_students_sleep_data():
     """R's documentation of t.test: mean of the differences -1.58, 95 % interval -2.4598858 to -0.7001142."""
-    found = difference_interval(*SLEEP, paired=True)
+    found = difference(*SLEEP, paired=True)
     assert (found.mean, found.n) == (pytest.approx(-1.58), 10)
     assert (found.low, found.high) == (pytest.approx(-2.4598858, abs=5e-8), pytest.approx(-0.7001142, abs=5e-8))
 
 
 def test_welch_on_students_sleep_data():
     """R's documentation of t.test, unpaired: -3.3654832 to 0.2054832."""
-    found = difference_interval(*SLEEP, paired=False)
+    found = difference(*SLEEP, paired=False)
     assert (found.low, found.high) == (pytest.approx(-3.3654832, abs=5e-8), pytest.approx(0.2054832, abs=5e-8))
 
 
@@ -55,71 +48,46 @@ def test_sign_flips_on_darwins_maize():
     assert found.smallest == 2 / 32768
 
 
-def test_bca_on_the_spatial_test_data():
-    """Efron and Tibshirani 1993, table 14.2: 90 % interval 115.8 to 259.6 of the variance 171.5, 2,000 resamples.
-
-    The bootstrap that our intervals hand their statistic to; the tolerance is what 2,000 resamples leave open.
-    """
-    from experiments.compare.statistics.intervals import _bca
-
-    assert np.var(SPATIAL) == pytest.approx(171.5, abs=0.05)
-    ends = _bca((np.array(SPATIAL, float),), lambda x, axis: np.var(x, axis=axis), 0.9)
-    assert ends.low == pytest.approx(115.8, abs=4)
-    assert ends.high == pytest.approx(259.6, abs=6)
-
-
-def test_holm_on_demsars_classifiers():
-    """Demsar 2006, JMLR 7, section 3.2.2: C4.5 against three variants, p = .016, .019, .607 held against .05 / 3, 2, 1.
-
-    The first two are rejected and the third is not; Bonferroni's .05 / 3 would keep the second.
-    """
-    adjusted = holm([0.607, 0.016, 0.019])
-    assert adjusted == pytest.approx([0.607, 0.048, 0.048])
-    assert [value <= 0.05 for value in adjusted] == [False, True, True]
-
-
-def test_holm_of_none_and_of_p_that_would_pass_one():
-    assert holm([]) == []
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-
-
-def test_holm_rejects_what_the_step_down_procedure_rejects():
-    generator = np.random.default_rng(0)
-    for _ in range(200):
-        p = generator.beta(0.3, 2, size=5).round(3)
-        adjusted = np.array(holm(p.tolist()))
-        alpha, rejected = 0.05, set()
-        for rank, index in enumerate(np.argsort(p, kind="stable")):
-            if p[index] > alpha / (5 - rank):
-                break
-            rejected.add(int(index))
-        assert set(np.flatnonzero(adjusted <= alpha + 1e-15)) == rejected
-
-
 def test_mann_whitney_of_scipys_own_example():
     """Ages at the diagnosis of diabetes, from scipy's documentation of mannwhitneyu: U = 17 of 20."""
-    assert probability_of_improvement([19, 22, 16, 29, 24], [20, 11, 17, 12]) == 17 / 20
-    assert probability_of_improvement([1, 1], [1, 1]) == 0.5
+    assert compare_ranks([19, 22, 16, 29, 24], [20, 11, 17, 12], False).better == 17 / 20
+    assert compare_ranks([1, 1], [1, 1], True).better == 0.5
 
 
-@pytest.mark.parametrize("method", ["t", "bca"])
+def test_failed_runs_rank_below_all_and_equal_to_each_other():
+    inf = math.inf
+    found = compare_ranks([0.9, 0.8, 0.7, -inf], [0.5, -inf, -inf, -inf], True)
+    assert found.better == (4 + 4 + 4 + 0.5 * 3) / 16
+    worse = compare_ranks([0.9, 0.8, 0.7, -inf], [-9.0, -inf, -inf, -inf], True)
+    assert worse == found  # their values do not count
+    everywhere = compare_ranks(np.arange(1.0, 9), np.full(8, -inf), True)
+    assert (everywhere.better, everywhere.test.p) == (1.0, 2 / 2**8)
+
+
+def test_the_p_of_ranks_is_that_of_scipys_exact_mann_whitney():
+    generator = np.random.default_rng(5)
+    for _ in range(5):
+        a, b = generator.normal(0.5, 1, 6), generator.normal(size=5)
+        expected = stats.mannwhitneyu(a, b, method="exact")
+        found = compare_ranks(a, b, False)
+        assert (found.better, found.test.p) == (pytest.approx(expected.statistic / 30), pytest.approx(expected.pvalue))
+
+
 @pytest.mark.parametrize("paired", [True, False])
-def test_intervals_are_scipys(method, paired):
+def test_intervals_and_p_are_scipys(paired):
     generator = np.random.default_rng(1)
     a, b = generator.normal(size=12), generator.normal(0.3, 2, size=12)
-    found = difference_interval(a, b, paired, method)
-    if method == "t":
-        reference = (stats.ttest_rel(a, b) if paired else stats.ttest_ind(a, b, equal_var=False)).confidence_interval()
-    else:
-        settings = {"n_resamples": 9_999, "rng": np.random.default_rng(0)}
-        reference = stats.bootstrap(
-            (a, b), lambda a, b, axis: a.mean(axis) - b.mean(axis), paired=paired, **settings
-        ).confidence_interval
-    tolerance = 1e-12 if method == "t" or not paired else 0.05  # pairs are resampled as differences: other draws
-    assert (found.low, found.high) == pytest.approx(tuple(reference), abs=tolerance)
+    found = difference_estimate(a, b, paired)
+    reference = stats.ttest_rel(a, b) if paired else stats.ttest_ind(a, b, equal_var=False)
+    for level in (0.9, 0.95):
+        ends = tuple(reference.confidence_interval(level))
+        assert (found.interval(level=level).low, found.interval(level=level).high) == pytest.approx(ends, abs=1e-12)
     assert found.mean == pytest.approx(a.mean() - b.mean())
-    again = difference_interval(a, b, paired, method)
-    assert again == found
+    assert found.p() == pytest.approx(reference.pvalue)
+    below = stats.ttest_1samp(a - b, -0.7, alternative="greater").pvalue
+    above = stats.ttest_1samp(a - b, 0.7, alternative="less").pvalue
+    if paired:
+        assert found.p_equivalent(0.7) == pytest.approx(max(below, above))
 
 
 @pytest.mark.parametrize("n", [5, 10, 20])
@@ -131,22 +99,6 @@ def test_the_default_interval_covers(n):
         found = mean_interval(x[row])
         assert (found.low, found.high) == pytest.approx((ends.low[row], ends.high[row]))
     assert 0.93 < np.mean((ends.low < 0.3) & (ends.high > 0.3)) < 0.97
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [5, 10, 20])
-def test_the_default_interval_covers_one_comparison_at_a_time(n):
-    """The functions themselves, paired on data that share most of their noise and unpaired on unequal spreads."""
-    generator = np.random.default_rng(100 + n)
-    for paired in (True, False):
-        hits = 0
-        for _ in range(2_000):
-            common = generator.normal(0, 3, n) if paired else 0
-            found = difference_interval(
-                common + generator.normal(0.5, 1, n), common + generator.normal(0, 2, n), paired
-            )
-            hits += found.low < 0.5 < found.high
-        assert 0.93 < hits / 2_000 < 0.97
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 6])
@@ -182,58 +134,61 @@ def test_five_seeds_cannot_reach_five_percent():
     assert drawn.p == drawn.smallest == 2 / 10_000
 
 
-def test_no_difference_is_no_evidence():
-    same = np.array([0.5, 0.7, 0.6])
-    found = difference_interval(same, same, True)
-    assert (found.mean, found.low, found.high) == (0, 0, 0)
-    assert permutation_test(same, same, True).p == 1
-    assert difference_interval([0.5, 0.5], [0.25] * 3, False) == ConfidenceInterval(0.25, 0.25, 0.25, 2)
+@pytest.mark.parametrize("tied", [[0.1] * 6, [0.1 + 1e-16 * i for i in range(6)]], ids=["equal", "rounded"])
+def test_ties_have_no_interval(tied):
+    """A zero-width interval would read as certainty."""
+    for found in (mean_interval(tied), difference(tied, [0.1] * 6, True), difference(tied, [0.3] * 6, False)):
+        assert found.missing
+        assert math.isnan(found.high)
+        assert found.why_missing("pair") == "all 6 pairs agree, which shows nothing about the spread: no interval"
+    assert permutation_test(tied, tied, True).p == 1
 
 
-@pytest.mark.parametrize("method", ["t", "bca"])
-@pytest.mark.parametrize("constant", [[0.1] * 6, [0.1 + 1e-16 * i for i in range(6)]], ids=["equal", "rounded"])
-def test_a_side_without_spread_is_treated_as_such(method, constant):
-    """All runs at a guess, say; scipy warns of its own precision there, which would be an error here."""
-    varied = np.array([0.5, 0.6, 0.52, 0.58, 0.61, 0.49])
-    alone = mean_interval(varied, method)
+def test_a_side_without_spread_leaves_that_of_the_other():
+    """All runs at one value, say; only the other side's degrees of freedom count."""
+    varied, constant = np.array([0.5, 0.6, 0.52, 0.58, 0.61, 0.49]), [0.1] * 6
+    alone = mean_interval(varied)
     for a, b, sign in ((varied, constant, 1), (constant, varied, -1)):
-        found = difference_interval(a, b, False, method)
-        assert found.mean == pytest.approx(sign * (alone.mean - 0.1))
-        if method == "t":
-            ends = sorted(sign * (end - 0.1) for end in (alone.low, alone.high))
-            assert (found.low, found.high) == pytest.approx(tuple(ends))
-    assert mean_interval(constant, method).half_width == 0
-    assert permutation_test(varied, constant, False).p == pytest.approx(2 / math.comb(12, 6))
+        found = difference(a, b, False)
+        ends = sorted(sign * (end - 0.1) for end in (alone.low, alone.high))
+        assert (found.low, found.high) == pytest.approx(tuple(ends))
 
 
 def test_unpaired_seeds_are_counted_on_the_smaller_side():
-    few, many = [0.5, 0.7], [0.1, 0.2, 0.4]
-    assert (difference_interval(few, many, False).n, difference_interval(many, few, False).n) == (2, 2)
+    few, many = [0.5, 0.7, 0.6], [0.1, 0.2, 0.4, 0.3]
+    assert (difference(few, many, False).n, difference(many, few, False).n) == (3, 3)
 
 
-def test_one_seed_has_no_interval():
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_or_two_seeds_have_no_interval(n):
+    a, b = [0.5, 0.7][:n], [0.25, 0.2][:n]
     for paired in (True, False):
-        found = difference_interval([0.5], [0.25], paired)
-        assert (found.mean, found.n) == (0.25, 1)
-        assert math.isnan(found.low)
-        assert math.isnan(found.high)
-        assert seeds_needed([0.5], [0.25], paired, 0.01) is None
+        found = difference_estimate(a, b, paired)
+        assert (found.mean, found.n) == (pytest.approx(np.mean(a) - np.mean(b)), n)
+        assert found.interval().missing
+        assert not found.known
+        assert found.seeds_needed(0.01) is None
+    assert mean_interval(a).why_missing("run") == ("1 run: no interval", "2 runs: no interval")[n - 1]
 
 
-@pytest.mark.parametrize("method", ["t", "bca"])
-def test_the_interval_of_pairs_is_that_of_their_differences_at_any_level(method):
-    a, b = SLEEP
-    found = [difference_interval(a, b, True, method, level) for level in (0.8, 0.95)]
-    assert found == [mean_interval(a - b, method, level) for level in (0.8, 0.95)]
-    assert found[0].half_width < found[1].half_width
+@pytest.mark.parametrize("mean", [0.5, 0.9, 0.999])
+def test_the_interval_of_a_share_lies_within_0_and_1(mean):
+    x = mean + np.array([-1.0, 0.0, 1.0]) * (1 - mean)
+    found, plain = mean_interval(x, "share"), mean_interval(x)
+    assert 0 < found.low < mean < found.high < 1 < plain.high
+    logit = np.log(mean / (1 - mean))
+    half = plain.half_width / (mean * (1 - mean))
+    assert found.high == pytest.approx(1 / (1 + np.exp(-logit - half)))
+    assert (1 - found.high) == pytest.approx(mean_interval(1 - x, "share").low)
+    wide = difference_estimate(x, 1 - x, True).interval("difference of shares")
+    assert -1 <= wide.low < wide.high <= 1
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 def test_an_interval_is_in_the_unit_of_its_numbers(unit):
     x = np.array([0.1, 0.2, 0.4])
-    found, scaled = mean_interval(x), mean_interval(unit * x)
-    assert scaled.half_width == pytest.approx(unit * found.half_width)
-    assert mean_interval(unit * np.array([0.1, 0.1 + 1e-16])).half_width == 0
+    assert mean_interval(unit * x).half_width == pytest.approx(unit * mean_interval(x).half_width)
+    assert mean_interval(unit * np.array([0.1, 0.1 + 1e-16, 0.1])).missing
 
 
 def test_an_interval_is_computed_in_float64():
@@ -246,41 +201,110 @@ def test_bad_samples_are_refused():
         with pytest.raises(ValueError, match=r"^an interval needs"):
             mean_interval(bad)
     with pytest.raises(ValueError, match="one length, got 2 and 3"):
-        difference_interval([1, 2], [1, 2, 3], True)
+        difference_estimate([1, 2], [1, 2, 3], True)
 
 
-def test_seeds_needed_is_the_first_that_suffices():
+@pytest.mark.parametrize("paired", [True, False])
+def test_seeds_needed_is_the_first_that_suffices(paired):
     a, b = SLEEP
-    for paired in (True, False):
-        n = seeds_needed(a, b, paired, 0.5)
-        spread = (a - b).std(ddof=1) if paired else math.hypot(a.std(ddof=1), b.std(ddof=1))
+    n = difference_estimate(a, b, paired).seeds_needed(0.8)
+    own = [(a - b).var(ddof=1)] if paired else [a.var(ddof=1), b.var(ddof=1)]
 
-        def half(n, paired=paired, spread=spread):
-            return stats.t.ppf(0.975, n - 1 if paired else 2 * n - 2) * spread / math.sqrt(n)
+    def half(n):
+        return Estimate(0.0, n, tuple(Part(variance / n, n - 1) for variance in own)).interval().half_width
 
-        assert half(n) <= 0.5 < half(n - 1)
-    assert seeds_needed(a, b, True, 1e-9) is None
-
-
-@pytest.mark.parametrize(("paired", "sides"), [(True, (1.0, 0.0)), (False, (0.6, 0.8))])
-def test_seeds_needed_by_the_table_of_student(paired, sides):
-    """A spread of 1; two-sided 95 % points of t: 12.706, 4.303, 3.182, 2.776 for 1 to 4 degrees of freedom."""
-    a, b = (scale * np.array([-1.0, 1.0]) / math.sqrt(2) for scale in sides)
-    freedom = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776}
-    for n in (2, 3):
-        half = freedom[n - 1 if paired else 2 * n - 2] / math.sqrt(n)
-        assert seeds_needed(a, b, paired, half + 0.001, most=9) == n
-        assert seeds_needed(a, b, paired, half - 0.001, most=9) == n + 1
-        assert seeds_needed(a, b, paired, half + 0.001, most=n) == n
-        assert seeds_needed(a, b, paired, half - 0.001, most=n) is None
+    assert half(n) <= 0.8 < half(n - 1)
+    assert difference_estimate(a, b, paired).seeds_needed(1e-9) is None
 
 
-def test_more_than_100_000_seeds_are_not_proposed():
-    a, b = np.array([-1.0, 1.0]) / math.sqrt(2), np.zeros(2)
-    half = stats.t.ppf(0.975, 99_999) / math.sqrt(100_000)
-    assert seeds_needed(a, b, True, half * (1 + 1e-9)) == 100_000
-    assert seeds_needed(a, b, True, half * (1 - 1e-9)) is None
-    assert seeds_needed([0.0, 1.0], [0.0], False, 1.0) is None
+def test_seeds_needed_by_the_table_of_student():
+    """A spread of 1; two-sided 95 % points of t: 4.303, 3.182, 2.776 for 2 to 4 degrees of freedom."""
+    found = Estimate(0.0, 5, (Part(1 / 5, 4),))
+    for n, point in ((3, 4.303), (4, 3.182), (5, 2.776)):
+        half = point / math.sqrt(n)
+        assert found.seeds_needed(half + 0.001, most=9) == n
+        assert found.seeds_needed(half - 0.001, most=9) == n + 1
+        assert found.seeds_needed(half - 0.001, most=n) is None
+
+
+def test_more_seeds_do_not_narrow_the_part_of_the_test_samples():
+    found = Estimate(0.0, 4, (Part(1.0, 3),), Part(0.25, 999))
+    floor = stats.t.ppf(0.975, 999) * 0.5
+    assert found.seeds_needed(floor * 0.99) is None
+    assert found.seeds_needed(floor * 1.1) > 4
+
+
+def right(generator, n, samples, training):
+    """Outcomes with a common difficulty of each sample."""
+    hard = generator.normal(size=samples)
+    return hard + training * generator.normal(size=(n, 1)) + generator.normal(size=(n, samples)) > 0
+
+
+def test_the_variance_over_samples_is_that_of_the_two_way_analysis():
+    """By the mean squares of a table with effects of rows and columns, as their definitions give them."""
+    y = right(np.random.default_rng(2), 4, 50, 0.5).astype(float)
+    n, count = y.shape
+    rows, columns, mean = y.mean(1), y.mean(0), y.mean()
+    between = ((y - rows[:, None] - columns + mean) ** 2).sum() / ((n - 1) * (count - 1))
+    found = mean_estimate(rows, y > 0)
+    assert found.seeds == (Part(pytest.approx(rows.var(ddof=1) / n), n - 1),)
+    assert found.samples == Part(pytest.approx((columns.var(ddof=1) - between / n) / count), count - 1)
+    points = [stats.t.ppf(0.975, part.freedom) ** 2 * part.variance for part in (*found.seeds, found.samples)]
+    assert found.interval().half_width == pytest.approx(math.sqrt(sum(points)))
+
+
+def test_p_and_interval_agree_with_a_part_of_the_samples():
+    found = Estimate(0.3, 5, (Part(0.01, 4),), Part(0.02, 99))
+    p = found.p()
+    assert found.interval(level=1 - p).low == pytest.approx(0, abs=1e-9)
+    assert found.interval(level=1 - 2 * found.p_equivalent(0.7)).high == pytest.approx(0.7)
+    assert found.p_equivalent(0.1) == pytest.approx(1 - found.p_equivalent(0.5))
+    assert Estimate(0.0, 5, (Part(0.01, 4),)).p() == 1
+    assert Estimate(1.0, 5, (), Part(1e-9, 99)).p() == 0
+
+
+def test_a_pair_on_one_test_part_is_the_table_of_its_differences():
+    """Unpaired, the difficulty that the samples have for both cancels too."""
+    generator = np.random.default_rng(3)
+    a, b = right(generator, 5, 200, 0.3), right(generator, 5, 200, 0.3)
+    found = difference_estimate(a.mean(1), b.mean(1), True, (a, b))
+    table = mean_estimate((a.mean(1) - b.mean(1)), a.astype(int) - b.astype(int))
+    assert (found.mean, found.samples) == (pytest.approx(table.mean), table.samples)
+    shared = right(generator, 5, 200, 0.0)
+    alike = difference_estimate(shared.mean(1), shared[::-1].mean(1), False, (shared, shared[::-1]))
+    assert alike.samples.variance == 0
+    assert mean_estimate(shared.mean(1), shared).samples.variance > 0
+
+
+def test_equal_scores_with_other_outcomes_have_an_interval():
+    a = np.array([[True, False, True, False]] * 3)
+    found = difference_estimate(a.mean(1), (~a).mean(1), True, (a, ~a))
+    assert found.known
+    assert not difference_estimate(a.mean(1), a.mean(1), True, (a, a)).known
+
+
+def test_a_family_divides_the_error_by_its_pairs():
+    assert [family.pairs for family in families([4, 2, 1], "report")] == [7, 7, 7]
+    assert [family.pairs for family in families([4, 2, 1], "block")] == [6, 1, 0]
+    family = Family(6, "report")
+    assert family.level() == pytest.approx(1 - 0.05 / 6)
+    assert [family.adjust(p) for p in (0.01, 0.5)] == [pytest.approx(0.06), 1.0]
+    assert Family(0, "block").level() == Family(1, "block").level() == pytest.approx(0.95)
+    assert "for all 6 pairs of strategies within the blocks of this report (Bonferroni)" in str(family)
+    assert "of this block (" in str(Family(6, "block"))
+    assert str(Family(1, "report")) == "One pair of strategies is compared, so nothing is adjusted."
+
+
+def test_an_adjusted_p_is_below_5_percent_exactly_where_the_interval_excludes_0():
+    family, generator = Family(6, "report"), np.random.default_rng(4)
+    found = set()
+    for shift in np.linspace(0, 3, 40):
+        estimate = mean_estimate(generator.normal(shift, 1, 6))
+        interval = estimate.interval(level=family.level())
+        excluded = not interval.low <= 0 <= interval.high
+        assert (family.adjust(estimate.p()) <= 0.05) == excluded
+        found.add(excluded)
+    assert found == {True, False}
 
 
 def test_as_many_relabellings_as_are_enumerated_give_the_exact_p(monkeypatch):

@@ -62,7 +62,7 @@ ASKING = [stem for group, stem in PRESETS if "question" in yaml.safe_load((CONF 
 
 def test_it_is_a_group_or_a_preset():
     folders = {path.name for path in CONF.iterdir() if path.is_dir()} - {"local"}
-    assert folders == {*GROUPS, *(group for group, _ in PRESETS)}
+    assert folders == {*GROUPS, *(group for group, _ in PRESETS), "study"}
     assert all(path.suffix == ".yaml" for path in CONF.rglob("*") if path.is_file())
 
 

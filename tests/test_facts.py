@@ -6,12 +6,14 @@ import pytest
 import torch
 
 from each import each
-from experiments.measuring.facts import decides
+from experiments.measuring.facts import decides, is_exact
 from experiments.training.loading import load
 from products import OPS, generator, sample
 from runs import ROOT, command, read
+from surrogates import HardLayer
+from surrogates.ops.max import Max
 
-FACTS = ("classes", "parameters", "deciding_layers")
+FACTS = ("classes", "parameters", "deciding_layers", "exact")
 
 
 @each("op", OPS)
@@ -22,6 +24,22 @@ def test_an_op_decides_if_its_value_moves_in_jumps_only(op):
     assert decides(op, *x) == torch.equal(op.hard(*x), op.hard(*moved))
 
 
+@pytest.mark.parametrize(
+    ("op", "strategy", "expected"),
+    [("max", "subgradient", True), ("max", "rewrite", True), ("max", "ste", False), ("round", "rewrite", False)],
+)
+def test_training_is_exact_with_the_ops_own_value_and_derivative(op, strategy, expected):
+    """The two strategies named exact have equal values and gradients, where nothing ties."""
+    layer = HardLayer(op, strategy)
+    assert is_exact(layer) is expected
+    if expected:
+        x = sample(Max(), (16, 8))[0].requires_grad_()
+        own = HardLayer(op, "subgradient")
+        assert torch.allclose(layer(x), own(x))
+        (first,), (second,) = (torch.autograd.grad(one(x).square().sum(), x) for one in (layer, own))
+        assert torch.allclose(first, second)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("component", "layers"), [("floor", ["blocks.0.component.floor", "blocks.1.component.floor"]), ("hard_max", [])]
@@ -29,7 +47,7 @@ def test_an_op_decides_if_its_value_moves_in_jumps_only(op):
 def test_a_result_names_them(shared, component, layers):
     run = shared(f"component={component}", "max_steps=2", "model.width=8", "eval_every=1", "log_every=1")
     result = read(run / "result.json")
-    assert list(result)[-3:] == list(FACTS)
+    assert list(result)[-4:] == list(FACTS)
     assert result["classes"] == 10
     assert result["parameters"] == sum(parameter.numel() for parameter in load(run).parameters())
     assert result["deciding_layers"] == layers

@@ -63,7 +63,7 @@ def test_a_question_is_no_sweep(tmp_path):
 
 
 def test_an_answer_survives_its_file_and_says_what_is_not_as_expected(tmp_path):
-    checks = [Check("one", "1", True, "unsaid"), Check("two", "3", False, "Why.")]
+    checks = [Check("one", "1", True, "unsaid"), Check("two", "3", False, "Why."), Check("three", "5", None, "unsaid")]
     made = Answer(checks, [Table("A table.", ["", "x"], [["row", "1"]])], "Words.")
     made.write(tmp_path)
     for text in (markdown(read(tmp_path)), terminal(read(tmp_path))):
@@ -71,6 +71,8 @@ def test_an_answer_survives_its_file_and_says_what_is_not_as_expected(tmp_path):
         assert "unsaid" not in text
         assert "Words." in text
     assert "| two | 3 | **not as expected** |" in markdown(made)
+    assert "| three | 5 | **undecided** |" in markdown(made)
+    assert "5: UNDECIDED" in terminal(made)
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -91,5 +93,6 @@ def test_findings_are_made_of_the_answers(tmp_path, monkeypatch, keep):
         there = not keep or preset.name == "ties"
         assert (f"measured in {preset.name}" in page) == there
         assert (tmp_path / "findings" / f"{preset.name}.svg").is_file() == there
+    assert ("Earlier this page said" in page) == any(preset.earlier for preset in presets.presets())
     assert len(asked) == 1 + (0 if keep else len(presets.presets()))
     assert ("Not asked yet." in page) == keep

@@ -1,20 +1,15 @@
 """The warp map of weight rounding, and sparse recovery with a planted support."""
 
 import itertools
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
 
 from experiments.oracles.setting import normal
-from experiments.oracles.sparse_recovery import (
-    METHODS,
-    blurred_problems,
-    gaussian,
-    greedy,
-    recovery_rate,
-    straight_through,
-)
+from experiments.oracles.sparse_recovery import blurred_problems, gaussian, recovery_rate
+from experiments.oracles.support_search import METHODS, greedy, straight_through
 from experiments.oracles.warp import Cell, Regression, agreement
 from experiments.oracles.warp import straight_through as plain
 
@@ -82,3 +77,36 @@ def test_among_nearly_parallel_columns_straight_through_finds_more_than_greed():
     found, seen = straight_through(problems, 150)
     assert recovery_rate(problems, found) > recovery_rate(problems, greedy(problems)[0])
     assert seen.max() > 5
+
+
+def test_with_independent_columns_subspace_pursuit_and_swaps_find_more_than_greed():
+    problems = gaussian(14, trials=10)
+    greedily = recovery_rate(problems, greedy(problems)[0])
+    for method in ("subspace pursuit", "OMP with swaps", "normalised IHT"):
+        support, _ = METHODS[method](problems, 20)
+        assert recovery_rate(problems, support) > greedily
+        assert (support.sum(1) == problems.k).all()
+
+
+def test_several_nets_at_once_are_trained_independently():
+    net = Regression(CELL, d=2, units=3, samples=5)
+    w, sgd = net.start(82, 3), partial(torch.optim.SGD, lr=0.5)
+    together = net.train(w, sgd, 20, plain)
+    x, target = net.inputs(torch.Size([3])), net.predicted(net.start(81, 3), net.inputs(torch.Size([3])))
+    alone = w[1].clone()
+    for _ in range(20):
+        alone = alone - 0.5 * net.gradient(alone, x[1], target[1])[1]
+    torch.testing.assert_close(together[-1, 1, :-1], CELL.rounded(alone))
+    shares = agreement(together, net.train(CELL.warp(w), sgd, 20, plain))
+    assert shares.shape == (3,)
+    assert ((shares >= 0) & (shares <= 1)).all()
+
+
+def test_supports_have_one_size_even_if_a_least_squares_value_is_exactly_0():
+    problems = gaussian(3, trials=2, m=6, n=8)
+    a = problems.a.clone()
+    a[0, :, 2:] = 0  # at most two entries of the first trial's x are not 0
+    problems = replace(problems, a=a, y=a[:, :, 0] + a[:, :, 1])
+    for method in METHODS:
+        support, _ = METHODS[method](problems, 5)
+        assert problems.residual(problems.least_squares(problems.largest(support)))[0] < 1e-9

@@ -1,4 +1,4 @@
-"""The command line: Hydra's, with its own help page, messages and exit codes."""
+"""The command line: Hydra's, with its own messages and exit codes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.command.errors import SWEEP_FLAGS, readable, refuse_repeated_keys
-from experiments.command.help import FLAGS, help_page
 from experiments.command.task import Task
 from experiments.conf_folder import CONF
 from experiments.config import VERSION_BASE
@@ -33,14 +32,10 @@ def main(conf: Path = CONF) -> NoReturn:
     Exit codes: 0 success; 1 a run failed; 2 the command, configuration, data or folder is wrong, or the pair is not
     applicable; 3 no job failed, but other commands still run some; 130, 143 stopped by a signal.
     """
-    if set(FLAGS) & set(sys.argv):
-        program = "python train.py" if Path(sys.argv[0]).name == "train.py" else "hardgrad train"
-        print(help_page(conf, sys.argv[1:], program))
-        sys.exit(0)
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises errors instead of printing a trace
     task = Task(conf, list(sys.argv), uuid.uuid4().hex)
     try:
-        with _sigterm_as_interrupt():
+        with sigterm_as_interrupt():
             execute(task, sys.argv[1:])
     except (*USER_ERRORS, HydraException, OmegaConfBaseException) as error:
         _exit(2, f"error: {readable(error, conf)}")
@@ -74,8 +69,8 @@ def execute(task: Task, arguments: Sequence[str]) -> None:
 
 
 @contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """Treats SIGTERM as Ctrl-C, so that a sweep still prints its report."""
+def sigterm_as_interrupt() -> Iterator[None]:
+    """Treats SIGTERM as Ctrl-C in a block, so that a sweep still prints its report."""
 
     def stop(signum: int, _: Any) -> None:
         raise Interrupted(signum)

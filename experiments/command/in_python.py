@@ -71,7 +71,7 @@ def train(
     place = {} if folder is None else {"hydra.run.dir": os.fspath(folder)}
     typed = run_overrides({**given.keys, **given.override_keys, **place})
     with given.offer():
-        task = _conduct("train", [*_options(config_dir), *overrides, *typed], ONE_RUN, quiet)
+        task = call_command("train", [*_options(config_dir), *overrides, *typed], ONE_RUN, quiet)
     if task.outcome is None:
         raise ConfigError("dry_run=true trains nothing, so there is no run to return")
     if task.outcome.status == NOT_APPLICABLE:
@@ -93,7 +93,7 @@ def sweep(
 
     A list, tuple, range or array is one value for each job; the other arguments are those of `train`. `folder` holds
     the run folders. Jobs that are done are not run again. A job that fails does not stop the others, and is in
-    `failed` of what is returned; with `dry_run=True` the jobs are only printed.
+    `failed` of what is returned. With `dry_run=True` the jobs are only printed, and `failed` also lists those to run.
     Raises ConfigError for another `hydra/sweeper`; all else as `train`, except RunFailed.
     """
     refuse_flags(overrides)
@@ -103,7 +103,7 @@ def sweep(
     if "hydra/sweeper" in map(override_key, [*overrides, *typed]):
         raise ConfigError(f"hydra/sweeper cannot be chosen here: hardgrad.sweep always uses {SWEEPER}")
     with given.offer():
-        task = _conduct("sweep", ["-m", *_options(config_dir), *overrides, *typed], SWEEPER, quiet)
+        task = call_command("sweep", ["-m", *_options(config_dir), *overrides, *typed], SWEEPER, quiet)
     assert task.reports is not None
     return SweepRuns(*task.reports, given.model)
 
@@ -144,10 +144,15 @@ def _options(config_dir: str | Path | None) -> list[str]:
     return [] if config_dir is None else ["--config-dir", os.fspath(config_dir)]
 
 
-def _conduct(name: str, arguments: Sequence[str], forced: str, quiet: bool) -> _PythonTask:
-    """Executes the command's arguments and the override `forced` in this process, and raises its errors."""
+def call_command(
+    name: str, arguments: Sequence[str], forced: str, quiet: bool, recorded: Sequence[str] | None = None
+) -> _PythonTask:
+    """Executes the command's arguments and the override `forced` in this process, and raises its errors.
+
+    Runs record `name` and the arguments as their command, or `recorded` instead of the arguments.
+    """
     around = sys.exc_info()[1]  # of a caller that handles an interrupt, which is no interrupt of this call
-    task = _PythonTask(CONF, [f"hardgrad.{name}", *arguments], uuid.uuid4().hex)
+    task = _PythonTask(CONF, [f"hardgrad.{name}", *(arguments if recorded is None else recorded)], uuid.uuid4().hex)
     try:
         with _hydra_as_before(), contextlib.redirect_stdout(io.StringIO()) if quiet else contextlib.nullcontext():
             execute(task, [*arguments, KEEP_LOGGING, forced])

@@ -1,8 +1,10 @@
-"""The begin of `python train.py`: the help page needs no torch, everything else says that torch loads."""
+"""The start of `python train.py`: the help page needs no torch, everything else says that torch loads."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import NoReturn
 
 from experiments.command.help import FLAGS, print_help
 from experiments.conf_folder import CONF
@@ -10,12 +12,12 @@ from experiments.terminal.output import lasting_output
 from experiments.terminal.starting import loading
 
 
-def main() -> None:
-    """Prints the help page, or runs the command line."""
+def main(conf: Path = CONF) -> NoReturn:
+    """Prints the help page, or runs the command line; then exits."""
     if set(FLAGS) & set(sys.argv):
         with lasting_output():
-            print_help(CONF)
-        return
+            print_help(conf)
+        sys.exit(0)
     with loading():
         from experiments.command import cli
-    cli.main()
+    cli.main(conf)

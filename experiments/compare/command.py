@@ -17,7 +17,7 @@ from experiments.compare.reading.collection import NoRuns
 from experiments.compare.reading.sweeps import NoSweep
 from experiments.compare.report import ComparisonReport, make
 from experiments.compare.statistics.blocks import TUNED
-from experiments.compare.statistics.intervals import METHODS
+from experiments.compare.statistics.family import SCOPES
 from experiments.compare.statistics.metric import Metric, WrongMetric
 from experiments.compare.statistics.results import DEFAULT_BASELINE, Question
 from experiments.terminal.console import short_path
@@ -43,9 +43,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--readme", type=Path, metavar="FILE", help="write a table like the README's to this new file")
     add("--metric", default="accuracy/test", metavar="TAG", help="accuracy/... or loss/...; default %(default)s")
     add("--at", choices=("best", "last"), default="best", help="the best checkpoint on validation data, or the last")
-    baseline = "compare with this strategy, or with the 'best' one; default %(default)s"
+    baseline = "compare with this strategy, or with the 'best' one on the seeds that chose; default %(default)s"
     add("--baseline", default=DEFAULT_BASELINE, metavar="NAME", help=baseline)
-    add("--method", choices=METHODS, default="t", help="intervals by Student's t or BCa bootstrap; default %(default)s")
+    margin = "the largest difference that does not matter, in points or nats; without it nothing is called equivalent"
+    add("--margin", type=_positive, default=None, metavar="M", help=margin)
+    family = "intervals hold together for all pairs of strategies of the report, or of one block; default %(default)s"
+    add("--family", choices=SCOPES, default="report", help=family)
     width = "say how many seeds narrow the half-width to H points, or nats; default 1 point, 0.01 nats"
     add("--half-width", type=_positive, default=None, metavar="H", help=width)
     tuned = "score each strategy at its own best values of these keys; default %(default)s"
@@ -69,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
             tuned = [key for key in given.tuned.split(",") if key]
             report = make(given.runs, question(given), tuned, workers, given.sweep)
             print(render(report))
-            _write(report, given, workers)
+            _write(report, given, workers, shlex.join(["hardgrad", "compare", *(arguments or sys.argv[1:])]))
     except ERRORS as error:
         return say(error)
     return 0
@@ -91,12 +94,16 @@ def in_words(error: Exception) -> str:
 
 
 def question(given: argparse.Namespace) -> Question:
-    """Converts the arguments to a question; a half-width is given in points of accuracy or in nats."""
+    """Converts the arguments to a question; half-width and margin are given in points of accuracy or in nats."""
     metric = Metric(given.metric, given.at)
-    width = given.half_width
-    if metric.kind == "accuracy":
-        width = 0.01 if width is None else width / 100
-    return Question(metric, given.baseline, given.method, 0.01 if width is None else width, given.choosing_seeds)
+    return Question(
+        metric,
+        given.baseline,
+        metric.in_own_unit(given.margin),
+        metric.in_own_unit(given.half_width) or 0.01,
+        given.choosing_seeds,
+        given.family,
+    )
 
 
 def _check_outputs(given: argparse.Namespace) -> None:
@@ -110,7 +117,7 @@ def _check_outputs(given: argparse.Namespace) -> None:
         check_folder(given.out)
 
 
-def _write(report: ComparisonReport, given: argparse.Namespace, workers: Workers) -> None:
+def _write(report: ComparisonReport, given: argparse.Namespace, workers: Workers, command: str) -> None:
     if given.readme:
         write_text(given.readme, readme.render(report))
     if given.tensorboard:
@@ -118,7 +125,7 @@ def _write(report: ComparisonReport, given: argparse.Namespace, workers: Workers
             print(f"note: {problem}", file=sys.stderr)
         print(f"\ncurves: tensorboard --logdir {shlex.quote(short_path(given.tensorboard))} --host 127.0.0.1")
     if given.out:
-        print(f"\nreport: {short_path(write(report, given.out, workers))}")
+        print(f"\nreport: {short_path(write(report, given.out, workers, command))}")
 
 
 def _positive(text: str) -> float:

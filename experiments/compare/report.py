@@ -17,6 +17,9 @@ from experiments.compare.statistics.budgets import Budgets, budgets
 from experiments.compare.statistics.comparison import compare
 from experiments.compare.statistics.results import Question, Result
 from experiments.config.settings import GROUPS
+from experiments.plotting import Look, looks
+
+NOT_SET = "not set"  # a value of a key that is null
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,11 @@ class ComparisonReport:
     notes: list[str]
 
     @property
+    def looks(self) -> dict[str, Look]:
+        """The look of every variant by name, the same in all blocks."""
+        return looks(dict.fromkeys(variant for section in self.sections for variant in section.variants))
+
+    @property
     def from_several(self) -> bool:
         """Whether the runs come from several commands, one of which made several runs."""
         return bool(self.sweeps) and len({run.command for run in self.runs if run.command}) > 1
@@ -76,12 +84,11 @@ def make(
     `workers` share the reading. Without them this process does all of it, so any script or notebook may call it.
     Raises NoRuns if there is nothing to compare.
     Raises NoSweep if a number is not that of a sweep.
-    Raises WrongMetric if a failed run has no value of the metric.
     """
     workers = workers or Workers(most=1)
     question, folders = question or Question(), [Path(root) for root in roots]
     found = collect(folders, workers, sweeps)
-    results = [compare(block, question) for block in blocks(found.runs, tuned, found.notes)]
+    results = compare(blocks(found.runs, tuned, found.notes), question)
     if not results:
         raise NoRuns("all runs are NOT_APPLICABLE: these components have none of these strategies")
     evidence = gather(results, workers)
@@ -100,9 +107,18 @@ def environment(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
 
 def varied_keys(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
     """Lists the configured keys whose values differ between runs, with these values."""
+    return {key: found for key, found in _values(runs).items() if len(found) > 1}
+
+
+def shared_keys(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
+    """Lists the configured keys whose value is the same in all runs that have the key, with this value."""
+    return {key: found for key, found in _values(runs).items() if len(found) == 1}
+
+
+def _values(runs: Sequence[RunRecord]) -> dict[str, list[str]]:
     keys = dict.fromkeys(key for run in runs for key in run.config)
     values = {key: dict.fromkeys(run.config[key] for run in runs if key in run.config) for key in keys}
-    return {key: [str(value) for value in found] for key, found in values.items() if len(found) > 1}
+    return {key: [NOT_SET if value is None else str(value) for value in found] for key, found in values.items()}
 
 
 def row(run: RunRecord, columns: Sequence[str]) -> dict[str, Any]:

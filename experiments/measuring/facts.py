@@ -11,19 +11,27 @@ from torch import Tensor, nn
 from experiments.data.dataset import Dataset
 from experiments.measuring.parameter_names import readable
 from experiments.measuring.taps import layer_inputs
-from surrogates import Op, hard_layers
+from surrogates import HardLayer, Op, hard_layers
+from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.subgradient import Subgradient
 
 SAMPLES = 16
 
 
 def facts(model: nn.Module, data: Dataset) -> dict[str, Any]:
-    """Returns the number of classes, the number of parameters, and the names of the hard layers that decide."""
+    """Returns the numbers of classes and parameters, the hard layers that decide, and whether training is exact."""
     return {
         "classes": data.classes,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "deciding_layers": deciding_layers(model, data),
+        "exact": all(is_exact(layer) for layer in hard_layers(model).values()),
     }
+
+
+def is_exact(layer: HardLayer) -> bool:
+    """Whether training has the op's own value and derivative, up to the choice at kinks and ties."""
+    strategy = layer.strategy
+    return isinstance(strategy, Subgradient) or (isinstance(strategy, Rewrite) and strategy.kind(layer.op) == "exact")
 
 
 def deciding_layers(model: nn.Module, data: Dataset) -> list[str]:

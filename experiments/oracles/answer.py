@@ -14,12 +14,20 @@ from experiments.tracking.outputs import save_figure, write_text
 
 @dataclass(frozen=True)
 class Check:
-    """One expectation, the measured result, whether the expectation holds, and a sentence to print if it does not."""
+    """One expectation, the measured result, and the verdict; `otherwise` is printed if the expectation does not hold.
+
+    `holds` is None if the intervals do not decide.
+    """
 
     expected: str
     measured: str
-    holds: bool
+    holds: bool | None
     otherwise: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words."""
+        return {True: "as expected", False: "not as expected", None: "undecided"}[self.holds]
 
 
 @dataclass(frozen=True)
@@ -67,10 +75,9 @@ def markdown(answer: Answer) -> str:
     """Returns the checks as a table, a sentence for each check that does not hold, then tables and remarks."""
     lines = ["| expected | measured | |", "|---|---|---|"]
     lines += [
-        f"| {c.expected} | {c.measured} | {'as expected' if c.holds else '**not as expected**'} |"
-        for c in answer.checks
+        f"| {c.expected} | {c.measured} | {c.verdict if c.holds else f'**{c.verdict}**'} |" for c in answer.checks
     ]
-    parts = ["\n".join(lines), *(c.otherwise for c in answer.checks if not c.holds and c.otherwise)]
+    parts = ["\n".join(lines), *(c.otherwise for c in answer.checks if c.holds is False and c.otherwise)]
     for table in answer.tables:
         head = ["| " + " | ".join(table.head) + " |", "|---|" + "---:|" * (len(table.head) - 1)]
         rows = ["| " + " | ".join(row) + " |" for row in table.rows]
@@ -82,10 +89,10 @@ def terminal(answer: Answer) -> str:
     """Returns the answer in 80 columns: each check on its own lines, then tables and remarks."""
     lines: list[str] = []
     for check in answer.checks:
-        verdict = "as expected" if check.holds else "NOT as expected"
+        verdict = check.verdict if check.holds else check.verdict.upper()
         for label, text in (("expected", check.expected), ("measured", f"{check.measured}: {verdict}")):
             lines += textwrap.wrap(f"{label}  {text}", 80, subsequent_indent=" " * 10)
-        lines += textwrap.wrap(check.otherwise, 80) if not check.holds else []
+        lines += textwrap.wrap(check.otherwise, 80) if check.holds is False else []
     for table in answer.tables:
         widths = [max(len(row[i]) for row in [table.head, *table.rows]) for i in range(len(table.head))]
         lines += ["", *textwrap.wrap(table.title, 80)]

@@ -56,13 +56,14 @@ def network(
     return DeepBinary(normal((samples, d), seed + 1), y, weights, 2 * normal((units, classes), seed + 2))
 
 
+def random_setting(depth: int, seed: int, spread: float = 1.0) -> tuple[Setting, DeepBinary]:
+    """Makes a random net, and the setting of its first layer's weight gradient at random weights."""
+    net, first = network(depth, spread=spread, seed=seed), normal((8 * 6,), seed + 3) / 8**0.5
+    truth = gradient(net.expected, first)
+    name = f"deep binary, depth {depth}"
+    return Setting(name, "logistic noise", Heaviside(), first, truth, net.loss, draws=1000), net
+
+
 def settings() -> list[Setting]:
     """The first layer's weight gradient at depths 1 to 6."""
-    first = normal((8 * 6,), 23) / 8**0.5
-    found = []
-    for depth in DEPTHS:
-        net = network(depth)
-        truth = gradient(net.expected, first)
-        name = f"deep binary, depth {depth}"
-        found.append(Setting(name, "logistic noise", Heaviside(), first, truth, net.loss, draws=1000))
-    return found
+    return [random_setting(depth, seed=20)[0] for depth in DEPTHS]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.oracles.contender_scores import ContenderScore
-from experiments.plotting import COLOURS, MARKERS, style
+from experiments.plotting import Look, looks, style
 from experiments.tracking.outputs import save_figure
 
 DEEP = "deep binary, depth "
@@ -21,6 +21,7 @@ SHOWN = {  # contender: its name in the papers
     "perturbed logistic": "perturbed",
     "score_function": "score function",
 }
+OTHER = {"color": "#CCCCCC", "marker": "."}
 
 
 def write(rows: Sequence[ContenderScore], path: Path) -> None:
@@ -49,9 +50,9 @@ def overview(rows: Sequence[ContenderScore]) -> Any:
     return figure
 
 
-def _looks(name: str) -> dict[str, Any]:
-    index = list(SHOWN).index(name)
-    return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+def look_of(contender: str) -> Look:
+    """Returns the look of one of the contenders SHOWN: that of its strategy, which the name begins with."""
+    return looks((name.split()[0], name) for name in SHOWN)[contender]
 
 
 def _plane(axes: Any, rows: Sequence[ContenderScore]) -> None:
@@ -61,8 +62,8 @@ def _plane(axes: Any, rows: Sequence[ContenderScore]) -> None:
     axes.yaxis.set_major_formatter("{x:g}")
     for row in rows:
         known = row.contender in SHOWN
-        look = _looks(row.contender) if known else {"color": "#CCCCCC", "marker": "."}
-        axes.plot(row.score.deviation, row.score.bias, linestyle="", zorder=2 + known, **look)
+        own = {"color": look_of(row.contender).colour, "marker": look_of(row.contender).marker} if known else OTHER
+        axes.plot(row.score.deviation, row.score.bias, linestyle="", zorder=2 + known, **own)
 
 
 def _against_depth(axes: Any, rows: Sequence[ContenderScore], field: str, title: str, log: bool = False) -> None:
@@ -71,7 +72,9 @@ def _against_depth(axes: Any, rows: Sequence[ContenderScore], field: str, title:
         points = [(int(r.setting.removeprefix(DEEP)), getattr(r.score, field)) for r in rows if r.contender == name]
         points = [(depth, value) for depth, value in points if value is not None]
         if points:
-            axes.plot(*zip(*points, strict=True), label=label, markersize=4, linewidth=1.2, **_looks(name))
+            look = look_of(name)
+            drawn = {"color": look.colour, "linestyle": look.dash, "marker": look.marker, "markersize": 4}
+            axes.plot(*zip(*points, strict=True), label=label, linewidth=1.2, **drawn)
     if log:
         axes.set_yscale("log" if all(v > 0 for v in axes.dataLim.intervaly) else "symlog")
         axes.yaxis.set_major_formatter("{x:g}")

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
+
+import torch
 
 from experiments.oracles import answer
 from experiments.oracles.presets import FOLDER, Preset, ask, presets
+from experiments.tracking.environment import environment
 from experiments.tracking.outputs import check_folder, output_file, write_text
 
 INTRODUCTION = """# Findings
 
 This page answers questions about strategies by comparing their gradients with exact ones.
 Each answer first states what the literature or a formula leads one to expect, then what was measured. A result that
-differs from the expectation is marked **not as expected**.
+differs from the expectation is marked **not as expected**, a result that leaves it open **undecided**.
 """
 
 READING = """## How to read the answers
 
-- The thresholds that decide whether an expectation holds were chosen after first results. So were some settings: the
-  clipping of `ties`, the steps of `spurious_minimum`, the widths of `shape_or_width`, the rates of `hidden_scale`.
-- These are small nets with a known truth and a few seeds. They give orders of magnitude and counterexamples. They are
-  not a study of training.
+- A number in the form 0.63 (0.57 to 0.69) is an estimate with its 95 % confidence interval. Means over nets, teachers
+  or instances have Student's t interval. Shares have the exact interval of Clopper and Pearson.
+- An expectation about several numbers holds only if it holds for each. Their intervals are wider, so that all of them
+  together miss the truth in at most 5 % of repetitions (Bonferroni). In tables each interval stands alone.
+- "As expected": every interval lies on the expected side. "Not as expected": one lies wholly on the other side.
+  "Undecided": neither.
+- Two numbers count as equal only if the interval of their difference lies inside a margin. The expectation names it.
+- Formulas, enumerations and quadratures have no sampling error and no interval.
+- On 29 November 2026 expectations, margins and settings were fixed anew, before the runs on this page. They were fixed
+  after earlier runs with fewer nets. "Earlier this page said" names what has changed.
+- These are small nets with a known truth. They give orders of magnitude and counterexamples. They are not a study of
+  training.
 
 | word | meaning |
 |---|---|
@@ -51,17 +63,20 @@ def write(page: Path, keep: bool) -> None:
             _say(f"[{'#' * (number - 1)}{'.' * (len(found) - number + 1)}] {number}/{len(found)} {preset.name}")
             ask(preset.name, folder)
         parts.append(_section(preset, folder, page))
-    write_text(page, "\n\n".join(part.strip() for part in [INTRODUCTION, _overview(found), READING, *parts]) + "\n")
+    head = [INTRODUCTION, _overview(found), READING, _made()]
+    write_text(page, "\n\n".join(part.strip() for part in [*head, *parts]) + "\n")
     print(f"written: {page}")
 
 
 def _overview(found: Sequence[Preset]) -> str:
     """How many expectations hold, for each question that was asked."""
-    rows = ["| question | as expected |", "|---|---:|"]
+    rows = ["| question | as expected | not as expected | undecided |", "|---|---:|---:|---:|"]
     for preset in found:
         if (FOLDER / preset.name / "answer.json").is_file():
-            checks = answer.read(FOLDER / preset.name).checks
-            rows.append(f"| {_title(preset)} | {sum(c.holds for c in checks)} of {len(checks)} |")
+            verdicts = [check.holds for check in answer.read(FOLDER / preset.name).checks]
+            rows.append(
+                f"| {_title(preset)} | " + " | ".join(str(verdicts.count(v)) for v in (True, False, None)) + " |"
+            )
     return "\n".join(rows)
 
 
@@ -78,7 +93,18 @@ def _section(preset: Preset, folder: Path, page: Path) -> str:
     drawn = (folder / "figure.svg").read_bytes()
     with output_file(page.parent / page.stem / f"{preset.name}.svg") as file:
         file.write(drawn)
+    text += [preset.earlier] if preset.earlier else []
     return "\n\n".join([*text, answer.markdown(answer.read(folder)), f"![{title}]({page.stem}/{preset.name}.svg)"])
+
+
+def _made() -> str:
+    """The versions and the machine, in one line."""
+    facts = environment([], torch.get_num_threads(), "cpu", {})
+    cpu = facts["cpu"]
+    return (
+        f"Made with torch {torch.__version__} and scipy {metadata.version('scipy')} on {cpu['cores']} cores of an "
+        f"{cpu['model']}. The seeds are under each answer."
+    )
 
 
 def _say(line: str) -> None:

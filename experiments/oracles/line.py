@@ -18,7 +18,7 @@ from torch import Tensor
 
 from experiments.data.dataset import DataError
 from experiments.data.digits import Digits
-from experiments.oracles.setting import Act, Setting, normal
+from experiments.oracles.setting import Act, Setting, normal, stream
 from surrogates.kernels import KERNELS, Kernel
 from surrogates.ops.sign import Sign
 
@@ -67,11 +67,12 @@ class SignNetwork:
         return self.losses(act(self.x @ rows.view(len(rows), self.x.shape[1], -1) + self.bias)).mean(-1)
 
 
-def network(samples: int = 300, units: int = 16) -> tuple[SignNetwork, Tensor]:
-    """Makes a network on digits: random first-layer weights, readout fitted to one-hot labels by ridge regression."""
+def network(samples: int = 300, units: int = 16, seed: int = 70) -> tuple[SignNetwork, Tensor]:
+    """Makes a network on digits: random samples and first-layer weights, readout fitted to one-hot labels by ridge."""
     part = Digits().load().train
-    x, y = part.x[:samples].flatten(1).double(), part.y[:samples]
-    weights, bias = normal((x.shape[1], units), 70) / x.shape[1] ** 0.5, 0.1 * normal((units,), 71)
+    chosen = torch.randperm(len(part.x), generator=stream(seed + 2))[:samples]
+    x, y = part.x[chosen].flatten(1).double(), part.y[chosen]
+    weights, bias = normal((x.shape[1], units), seed) / x.shape[1] ** 0.5, 0.1 * normal((units,), seed + 1)
     h = Sign(zero=1.0).hard(x @ weights + bias)
     ridge = h.T @ h + torch.eye(units, dtype=torch.float64)
     readout = torch.linalg.solve(ridge, h.T @ (F.one_hot(y, 10).double() - 0.1)) * 5

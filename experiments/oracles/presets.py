@@ -1,7 +1,8 @@
 """Presets of conf/experiment/ that ask the oracles a question: `python train.py experiment=NAME`.
 
 Such a preset has the key `question`, the name of a module of `experiments.oracles.questions`. Its comment lines hold
-the question and, after "Expected: ", what was expected before the measurement.
+the question; after "Expected: " what was expected before the measurement; and from "Earlier this page said " on, which
+may be absent, what has changed since an earlier answer.
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from experiments.tracking.outputs import check_folder
 
 EXPERIMENTS = CONF / "experiment"
 FOLDER = Path("runs/questions")
+EARLIER = " Earlier this page said "
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A preset's name and header."""
+    """A preset's name and header; `earlier` says what has changed since an earlier answer."""
 
     name: str
     question: str
     expected: str
+    earlier: str = ""
 
 
 def presets() -> list[Preset]:
@@ -46,7 +49,8 @@ def _preset(name: str, text: str) -> Preset:
     question, mark, expected = header.partition(" Expected: ")
     if not mark:
         raise ValueError(f"the header of {name}.yaml has no 'Expected: '")
-    return Preset(name, question, expected)
+    expected, mark, rest = expected.partition(EARLIER)
+    return Preset(name, question, expected, (mark + rest).strip())
 
 
 def ask(name: str, folder: Path, dry: bool = False) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -67,3 +68,10 @@ def score(samples: Tensor, truth: Tensor) -> GradientScore:
         descent=(samples @ truth > 0).double().mean().item(),
         samples=count,
     )
+
+
+def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
+    """Computes Spearman's rank correlation; ties have their mean rank."""
+    from scipy import stats
+
+    return float(stats.spearmanr(a, b).statistic)

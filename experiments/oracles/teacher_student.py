@@ -19,6 +19,7 @@ from functools import cache
 
 import torch
 from torch import Tensor
+from torch.linalg import vecdot
 
 from experiments.oracles.setting import Act, Setting, normal
 from surrogates.kernels import Normal
@@ -33,13 +34,14 @@ SLOPES: dict[str, Slope] = {  # straight-through derivatives of the unit step
     "sigmoid": lambda s: torch.sigmoid(s) * torch.sigmoid(-s),
     "fast sigmoid": lambda s: 0.5 / (1 + s.abs()) ** 2,
 }
-BENDS = (-1.0, 0.0, 1.0)  # where one of the slopes jumps
-PANELS, NODES, EDGE = 24, 24, 12.0
+BENDS = (-1.0, 1.0)  # where one of the slopes jumps, beside 0
+PANELS, NODES, EDGE = 24, 24, 12.0  # an even number of panels has an edge at 0
+LENGTH = 1.5  # of a random v*
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A teacher v* (m,), w* (n,) of length 1."""
+    """Teachers v* (..., m) and w* (..., n), each w* of length 1; students v (..., m) and w (..., n) broadcast."""
 
     v_star: Tensor
     w_star: Tensor
@@ -47,64 +49,66 @@ class Problem:
     @property
     def coupling(self) -> Tensor:
         """I + 11'."""
-        m = len(self.v_star)
+        m = self.v_star.shape[-1]
         return torch.eye(m, dtype=torch.float64) + torch.ones(m, m, dtype=torch.float64)
 
     def angle(self, w: Tensor) -> Tensor:
         """Computes the angle between w and w*, by atan2, which is accurate near 0 and pi."""
-        along = w @ self.w_star
-        return torch.atan2((w - along * self.w_star).norm(), along)
+        along = vecdot(w, self.w_star)
+        return torch.atan2((w - along.unsqueeze(-1) * self.w_star).norm(dim=-1), along)
 
     def loss(self, v: Tensor, w: Tensor) -> Tensor:
         """Computes the population loss f."""
         a, v_star = self.coupling, self.v_star
-        mixed = v @ a @ v_star - 2 * self.angle(w) / math.pi * (v @ v_star)
-        return (v @ a @ v - 2 * mixed + v_star @ a @ v_star) / 8
+        mixed = vecdot(v @ a, v_star) - 2 * self.angle(w) / math.pi * vecdot(v, v_star)
+        loss: Tensor = (vecdot(v @ a, v) - 2 * mixed + vecdot(v_star @ a, v_star)) / 8
+        return loss
 
     def gradient_v(self, v: Tensor, w: Tensor) -> Tensor:
         """df/dv."""
-        a = self.coupling
-        return (a @ v - a @ self.v_star + 2 * self.angle(w) / math.pi * self.v_star) / 4
+        turned = 2 * self.angle(w).unsqueeze(-1) / math.pi * self.v_star
+        return ((v - self.v_star) @ self.coupling + turned) / 4
 
     def gradient_w(self, v: Tensor, w: Tensor) -> Tensor:
         """df/dw, for angles in (0, pi)."""
-        gradient: Tensor = -(v @ self.v_star) / (2 * math.pi * w.norm()) * self.across(w)
+        size = vecdot(v, self.v_star) / (2 * math.pi * w.norm(dim=-1))
+        gradient: Tensor = -size.unsqueeze(-1) * self.across(w)
         return gradient
 
     def across(self, w: Tensor) -> Tensor:
         """Returns the unit vector p; 0 if w and w* are parallel."""
-        u = w / w.norm()
-        p = self.w_star - (u @ self.w_star) * u
-        return p / p.norm() if p.norm() > 1e-9 else torch.zeros_like(p)
+        u = w / w.norm(dim=-1, keepdim=True)
+        p = self.w_star - vecdot(u, self.w_star).unsqueeze(-1) * u
+        size = p.norm(dim=-1, keepdim=True)
+        return torch.where(size > 1e-9, p / size, 0)
 
     def mean(self, slope: Slope, v: Tensor, w: Tensor) -> Tensor:
         """Computes the expected gradient under any derivative, by quadrature in one dimension."""
-        r, angle = w.norm(), self.angle(w)
-        s, weight = _nodes(r.item())
-        density, cot = Normal().density(s), 1 / torch.tan(angle)
-        value = weight * slope(r * s)
-        b = (value * s * density).sum()
-        a = (value * s * density)[s > 0].sum()
-        c = (value * s * density * Normal().cdf(s * cot)).sum()
-        d = (value * density * Normal().density(s * cot)).sum()
-        own, both = v.sum(), v @ self.v_star
-        radial = v @ v * a + 0.5 * (own**2 - v @ v) * b - both * c - 0.5 * (own * self.v_star.sum() - both) * b
-        mean: Tensor = radial * w / r - both * d * self.across(w)
+        r, cot = w.norm(dim=-1, keepdim=True), 1 / torch.tan(self.angle(w)).unsqueeze(-1)
+        s, weight = _nodes(r)
+        value = weight * slope(r * s) * Normal().density(s)
+        b = (value * s).sum(-1)
+        a = (value * s * (s > 0)).sum(-1)
+        c = (value * s * Normal().cdf(s * cot)).sum(-1)
+        d = (value * Normal().density(s * cot)).sum(-1)
+        own, both, size = v.sum(-1), vecdot(v, self.v_star), vecdot(v, v)
+        radial = size * a + 0.5 * (own**2 - size) * b - both * c - 0.5 * (own * self.v_star.sum(-1) - both) * b
+        mean: Tensor = radial.unsqueeze(-1) * w / r - (both * d).unsqueeze(-1) * self.across(w)
         return mean
 
     def spurious(self) -> tuple[Tensor, Tensor]:
         """Returns the point at angle pi, a spurious local minimum iff (1.v*)^2 < (m + 1) / 2 |v*|^2."""
-        m = len(self.v_star)
-        ones = torch.ones(m, m, dtype=torch.float64)
-        v = torch.linalg.solve(self.coupling, (ones - torch.eye(m, dtype=torch.float64)) @ self.v_star)
-        return v, -self.w_star
+        return 2 / (self.v_star.shape[-1] + 1) * self.v_star.sum(-1, keepdim=True) - self.v_star, -self.w_star
 
     def descend(self, slope: Slope, v: Tensor, w: Tensor, lr: float = 0.05, steps: int = 1000) -> tuple[Tensor, Tensor]:
-        """Descends by df/dv and the expected gradient under a derivative; returns loss and |w| before each step."""
+        """Descends by df/dv and the expected gradient under a derivative.
+
+        Returns loss and |w| before each step, (steps, ...) each.
+        """
         losses, lengths = [], []
         for _ in range(steps):
             losses.append(self.loss(v, w))
-            lengths.append(w.norm())
+            lengths.append(w.norm(dim=-1))
             v, w = v - lr * self.gradient_v(v, w), w - lr * self.mean(slope, v, w)
         return torch.stack(losses), torch.stack(lengths)
 
@@ -115,14 +119,21 @@ def problem() -> Problem:
     return Problem(torch.tensor([1.0, -0.6, 0.9, -0.3], dtype=torch.float64), w / w.norm())
 
 
-def _nodes(r: float) -> tuple[Tensor, Tensor]:
-    """Gauss-Legendre nodes and weights on [-12, 12] in panels that end where a derivative may jump, s = bend / r."""
-    ends = {-EDGE, EDGE, *(bend / r for bend in BENDS if abs(bend / r) < EDGE)}
-    ends |= set(torch.linspace(-EDGE, EDGE, PANELS + 1, dtype=torch.float64).tolist())
-    edges = torch.tensor(sorted(ends), dtype=torch.float64)
+def random_teachers(count: int, seed: int, m: int = 4, n: int = 5) -> Problem:
+    """Draws teachers (count, m) and (count, n) that have a spurious local minimum; each v* has the length 1.5."""
+    v, w = normal((20 * count, m), seed), normal((count, n), seed + 1)
+    v = v[v.sum(-1) ** 2 < (m + 1) / 2 * vecdot(v, v)][:count]
+    return Problem(LENGTH * v / v.norm(dim=-1, keepdim=True), w / w.norm(dim=-1, keepdim=True))
+
+
+def _nodes(r: Tensor) -> tuple[Tensor, Tensor]:
+    """Gauss-Legendre nodes and weights on [-12, 12], r (..., 1); panels end where a derivative may jump, bend / r."""
+    grid = torch.linspace(-EDGE, EDGE, PANELS + 1, dtype=torch.float64).expand(*r.shape[:-1], -1)
+    bends = (torch.tensor(BENDS, dtype=torch.float64) / r).clamp(-EDGE, EDGE)
+    edges = torch.cat([grid, bends], -1).sort(-1).values
     nodes, weights = _gauss_legendre()
-    half, middle = 0.5 * edges.diff().unsqueeze(-1), 0.5 * (edges[1:] + edges[:-1]).unsqueeze(-1)
-    return (middle + half * nodes).flatten(), (half * weights).flatten()
+    half, middle = 0.5 * edges.diff().unsqueeze(-1), 0.5 * (edges[..., 1:] + edges[..., :-1]).unsqueeze(-1)
+    return (middle + half * nodes).flatten(-2), (half * weights).flatten(-2)
 
 
 @cache

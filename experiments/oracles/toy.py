@@ -47,10 +47,11 @@ def mean_slope(strategy: Strategy, theta: float, q: float, points: int = 100_000
 
 
 def train(strategy: Strategy | None, steps: int = 8000, batch: int = 64, lr: float = 2e-3, seed: int = 0) -> Tensor:
-    """Trains with Adam from (-0.01, 0.01); returns the exact expected loss after each step for each power.
+    """Trains with Adam from (-0.01, 0.01); returns each latent's exact expected loss after each step, for each power.
 
-    The result is (steps, powers). A bit has one logit. Two logits a bit, as in ReinMax's repository, have opposite
-    gradients, so under Adam their difference moves twice as fast: the rate here is twice the rate there.
+    The result is (steps, powers, LATENTS). The latents train independently of each other. A bit has one logit. Two
+    logits a bit, as in ReinMax's repository, have opposite gradients, so under Adam their difference moves twice as
+    fast: the rate here is twice the rate there.
     None is the score function with two samples, each the baseline of the other, so a batch has as many draws.
     """
     logits = 0.02 * torch.rand(len(POWERS), LATENTS, generator=stream(seed), dtype=torch.float64) - 0.01
@@ -66,12 +67,12 @@ def train(strategy: Strategy | None, steps: int = 8000, batch: int = 64, lr: flo
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         p = torch.sigmoid(parameter.detach())
-        found.append((p * (1 - C) ** powers + (1 - p) * C**powers).mean(1))
+        found.append(p * (1 - C) ** powers + (1 - p) * C**powers)
     return torch.stack(found)
 
 
-def final_loss(losses: Tensor, last: int = 200) -> Tensor:
-    """Returns the mean loss of the last steps."""
+def final_losses(losses: Tensor, last: int = 200) -> Tensor:
+    """Returns each latent's mean loss of the last steps, (powers, LATENTS)."""
     return losses[-last:].mean(0)
 
 

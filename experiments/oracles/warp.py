@@ -57,43 +57,51 @@ class Cell:
 
 @dataclass(frozen=True)
 class Regression:
-    """A net of one hidden tanh layer with rounded weights (d H + H,), trained on a teacher of the same shape."""
+    """A net of one hidden tanh layer with rounded weights (d H + H,), trained on a teacher of the same shape.
+
+    Weights (nets, d H + H) are those of several nets, each with a teacher and samples of its own.
+    """
 
     cell: Cell
     d: int = 8
     units: int = 16
     samples: int = 64
 
-    def predicted(self, weights: Tensor) -> Tensor:
-        """Computes the predictions for the samples."""
-        first, second = weights[: self.d * self.units].view(self.d, self.units), weights[self.d * self.units :]
-        outputs: Tensor = (
-            torch.tanh(normal((self.samples, self.d), 80) @ first / self.d**0.5) @ second / self.units**0.5
-        )
-        return outputs
+    def inputs(self, nets: torch.Size) -> Tensor:
+        """Draws the samples (nets, samples, d)."""
+        return normal((*nets, self.samples, self.d), 80)
 
-    def gradient(self, w: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Computes the loss at the rounded weights, and its gradient by them."""
+    def predicted(self, weights: Tensor, x: Tensor) -> Tensor:
+        """Computes the predictions (nets, samples)."""
+        first = weights[..., : self.d * self.units].reshape(*weights.shape[:-1], self.d, self.units)
+        second = weights[..., self.d * self.units :].unsqueeze(-1)
+        outputs: Tensor = torch.tanh(x @ first / self.d**0.5) @ second / self.units**0.5
+        return outputs.squeeze(-1)
+
+    def gradient(self, w: Tensor, x: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Computes the loss (nets,) at the rounded weights, and its gradient by them."""
         rounded = self.cell.rounded(w).requires_grad_()
-        loss = 0.5 * (self.predicted(rounded) - target).square().mean()
-        return loss.detach(), torch.autograd.grad(loss, rounded)[0]
+        loss = 0.5 * (self.predicted(rounded, x) - target).square().mean(-1)
+        return loss.detach(), torch.autograd.grad(loss.sum(), rounded)[0]
 
-    def start(self, seed: int) -> Tensor:
-        """Draws latent weights."""
-        return normal((self.d * self.units + self.units,), seed)
+    def start(self, seed: int, *nets: int) -> Tensor:
+        """Draws latent weights (nets, d H + H)."""
+        return normal((*nets, self.d * self.units + self.units), seed)
 
     def train(
         self, w: Tensor, optimizer: Callable[[list[Tensor]], torch.optim.Optimizer], steps: int, rule: Rule
     ) -> Tensor:
-        """Trains; returns rounded weights and loss after every step, (steps, weights + 1)."""
-        target = self.predicted(self.start(81))
+        """Trains; returns rounded weights and loss after every step, (steps, nets, weights + 1)."""
+        nets = w.shape[:-1]
+        x = self.inputs(nets)
+        target = self.predicted(self.start(81, *nets), x)
         w = w.clone().requires_grad_()
         made, found = optimizer([w]), []
         for _ in range(steps):
-            loss, g = self.gradient(w.detach(), target)
+            loss, g = self.gradient(w.detach(), x, target)
             w.grad = rule(w.detach(), g)
             made.step()
-            found.append(torch.cat([self.cell.rounded(w.detach()), loss.view(1)]))
+            found.append(torch.cat([self.cell.rounded(w.detach()), loss.unsqueeze(-1)], -1))
         return torch.stack(found)
 
 
@@ -102,7 +110,7 @@ def straight_through(_: Tensor, g: Tensor) -> Tensor:
     return g
 
 
-def agreement(a: Tensor, b: Tensor) -> float:
-    """Returns the share of equal rounded weights, averaged over the second half of two trainings."""
-    same = (a[:, :-1] - b[:, :-1]).abs() < 1e-9
-    return float(same[len(same) // 2 :].double().mean())
+def agreement(a: Tensor, b: Tensor) -> Tensor:
+    """Returns each net's share of equal rounded weights, averaged over the second half of two trainings, (nets,)."""
+    same = (a[..., :-1] - b[..., :-1]).abs() < 1e-9
+    return same[len(same) // 2 :].double().mean((0, -1))

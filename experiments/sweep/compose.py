@@ -21,6 +21,7 @@ class Composer:
     def __init__(self, loader: Any, master: DictConfig) -> None:
         self.loader, self.master = loader, master
         self._parser = OverridesParser.create()
+        self._parsed: dict[str, Override] = {}
         self._bases: dict[tuple[str, ...], DictConfig] = {}
         self._groups: dict[str, bool] = {}
 
@@ -29,13 +30,18 @@ class Composer:
 
         Raises the error that Hydra raises if an override does not fit.
         """
-        parsed = self._parser.parse_overrides(list(overrides))
+        parsed = [self._parse(override) for override in overrides]
         plain = [override for override in parsed if self._is_plain(override)]
         rest = tuple(str(override.input_line) for override in parsed if override not in plain)
         try:
             return self._set(self._base(rest), parsed, plain)
         except OmegaConfBaseException:  # so that Hydra gives its clearer message
             return self._compose(overrides)
+
+    def _parse(self, override: str) -> Override:
+        if override not in self._parsed:
+            self._parsed[override] = self._parser.parse_override(override)
+        return self._parsed[override]
 
     def with_number(self, overrides: Sequence[str], number: int) -> DictConfig:
         """Composes one job's configuration with its number and folder, which Hydra's own launcher would set."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hydra.core.utils import JobReturn, JobStatus
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from experiments.config.choices import refuse_removed
-from experiments.config.folder_names import typed_keys, typed_overrides
+from experiments.config.folder_names import override_key, typed_keys, typed_overrides
 from experiments.config.own_options import refuse_hidden_options
 from experiments.config.values import ConfigError, without_effect
 from experiments.sweep.board import write_board
@@ -60,7 +61,7 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
         print(f"note: {note}")
     if config.dry_run:
         print(preview(root, jobs, _engine(config, root, due), at_a_time))
-        sweeper.task_function.reports = root, []
+        sweeper.task_function.reports = root, outcomes(jobs, {})
         return []
     record(root, jobs, typed_overrides(config.hydra.overrides.task))
     if due:
@@ -107,15 +108,28 @@ def _other_processes(sweeper: Any, root: Path, due: Sequence[Job]) -> Iterator[N
 
 def _listed_jobs(sweeper: Any, arguments: Sequence[str]) -> Iterator[Job]:
     filters = plain_list(sweeper.leave_out, "leave_out")
-    composer, identify = Composer(sweeper.hydra_context.config_loader, sweeper.config), Identifier()
+    master, identify = _without_points(sweeper.config), Identifier()
+    composer = Composer(sweeper.hydra_context.config_loader, master)
     acting = OF_SWEEP if launcher_name(sweeper.config) in ("basic", "stacked") else (*OF_SWEEP, "engine")
     kept = 0
     for number, own in enumerate(job_overrides(arguments, sweeper.params, plain_list(sweeper.points, "points"))):
         config = composer.with_number(own, number)
-        refuse_settings_of_sweep(sweeper.config, config, own, acting)
+        refuse_settings_of_sweep(master, config, own, acting)
         if not is_left_out(config, filters):
             yield make_job(kept, own, Path(str(config.hydra.runtime.output_dir)), config, identify)
             kept += 1
+
+
+def _without_points(config: DictConfig) -> DictConfig:
+    """The sweep's configuration without typed points, which are long and would be copied for every job."""
+    typed, key = typed_overrides(config.hydra.overrides.hydra), "hydra.sweeper.points"
+    if key not in map(override_key, typed):
+        return config
+    master = copy.deepcopy(config)
+    with open_dict(master.hydra):
+        master.hydra.sweeper.points = []
+        master.hydra.overrides.hydra = [one if override_key(one) != key else f"{key}=[]" for one in typed]
+    return master
 
 
 def _unread(config: DictConfig) -> set[str]:

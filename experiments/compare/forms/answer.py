@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from experiments.compare.forms import tables
 from experiments.compare.forms.folder import write
 from experiments.compare.forms.plain_text import counts, render
+from experiments.compare.forms.verdicts import remarks, sentence
 from experiments.compare.processes import Workers
 from experiments.compare.report import ComparisonReport, Section, make
 from experiments.compare.statistics.blocks import TUNED
@@ -45,9 +46,10 @@ class Comparison:
         """The tables of every block, and the notes."""
         parts = [f"<p>{escape(counts(self.report))}</p>"]
         for section in self.report.sections:
-            parts.append(f"<h4>{escape(section.name)}</h4>")
+            answer = sentence(section.result, self.report.question)
+            parts.append(f"<h4>{escape(section.name)}</h4><p><b>{escape(answer)}</b></p>")
             parts += [table(one.title, one.header, one.rows) for one in tables.of(section, self.report.question)]
-            parts += [f"<p>{escape(note)}</p>" for note in section.result.notes]
+            parts += [f"<p>{escape(note)}</p>" for note in remarks(section.result, self.report.question)]
         return "\n".join([*parts, *(f"<p>{escape(note)}</p>" for note in self.report.notes)])
 
     def to_frame(self) -> pd.DataFrame:
@@ -69,15 +71,18 @@ def compare(
     metric: str = "accuracy/test",
     at: Literal["best", "last"] = "best",
     tuned: Sequence[str] = TUNED,
+    margin: float | None = None,
 ) -> Comparison:
     """Compares runs: folders, single runs, the runs of `sweep`, or lists of these.
 
-    `baseline` is a strategy, or `best`. `at` is the best checkpoint on validation data, or the last. Each strategy gets
-    its best value of the keys `tuned`. Raises NoRuns or WrongMetric. Needs scipy, of the extra `compare`.
+    `baseline` is a strategy, or `best`, the best on the seeds that chose. `at` is the best checkpoint on validation
+    data, or the last. Each strategy gets its best value of the keys `tuned`. `margin`, in points or nats, is the
+    largest difference that does not matter. Raises NoRuns or WrongMetric. Needs scipy, of the extra `compare`.
     """
     folders = [folder for one in runs for folder in _folders(one)]
     with needing("compare"):
-        return Comparison(make(folders, Question(Metric(metric, at), baseline), tuned))
+        wanted = Metric(metric, at)
+        return Comparison(make(folders, Question(wanted, baseline, wanted.in_own_unit(margin)), tuned))
 
 
 def _folders(runs: Any) -> list[Path]:
@@ -93,10 +98,13 @@ def _rows(section: Section) -> Iterator[dict[str, Any]]:
     for choice, score in zip(section.result.choices, section.result.scores, strict=True):
         row: dict[str, Any] = {"block": section.name, "strategy": score.name}
         row |= {"n": score.interval.n if score.interval else 0, **_ends("", score.interval)}
+        row |= {"training_loss": score.training_loss and score.training_loss.mean}
+        row |= {"failed": score.failed and score.failed.failed, "same_as": score.same_as}
         row |= {"chosen": tables.chosen_values(choice), "not_done": score.failures}
         found = differences.get(score.name)
         row |= {"baseline": found and found.baseline, **_ends("difference_", found and found.interval)}
-        yield row | {"p": found and found.p, "p_holm": found and found.adjusted}
+        row |= {"p": found and found.p, "p_ranks": found and found.p_ranks}
+        yield row | {"p_equivalent": found and found.p_equivalent, "verdict": found and found.verdict}
 
 
 def _ends(prefix: str, interval: Any) -> dict[str, float | None]:

@@ -1,15 +1,18 @@
-"""Draws bands, on linear and logarithmic axes."""
+"""Draws panels and forest plots on matplotlib's axes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from experiments.compare.statistics.bands import Band
+from experiments.compare.forms.forests import Forest
+from experiments.compare.forms.panels import Curve, Panel
+from experiments.compare.forms.plain_text import printable
 from experiments.plotting import Look
+
+FEW_POINTS = 12  # a curve of fewer points has a marker at each
 
 
 def linear(axes: Any) -> None:
@@ -36,42 +39,43 @@ def logarithmic(axes: Any, which: str) -> None:
     axis.set_minor_formatter(FuncFormatter(label))
 
 
-def scale_band(band: Band, scale: float, most: int = 1000) -> Band:
-    """Converts a band to the unit of the panel, and thins it to the points that a drawing can show."""
-    keep = slice(None, None, -(-len(band.steps) // most))
-    steps, n = band.steps[keep], band.n[keep]
-    return replace(
-        band, steps=steps, n=n, mean=band.mean[keep] * scale, low=band.low[keep] * scale, high=band.high[keep] * scale
-    )
+def draw_panel(axes: Any, panel: Panel, seen: Mapping[str, Look]) -> None:
+    """Draws the curves of a panel."""
+    for curve in panel.curves:
+        _draw_curve(axes, curve, seen[curve.name], panel.filled, "o" if panel.kind == "sensitivity" else "x")
+    axes.set_xlabel(panel.x)
+    if panel.log_x:
+        logarithmic(axes, "x")
+    if panel.log_y:
+        logarithmic(axes, "y")
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], panel.zero or 0.0))
+    else:
+        linear(axes)
 
 
-def floor_of(bands: Any) -> float:
-    """Returns where a log axis shows 0: a decade below the smallest positive mean."""
-    positive = [band.mean[np.isfinite(band.mean) & (band.mean > 0)] for band in bands]
-    smallest = min((float(values.min()) for values in positive if len(values)), default=1.0)
-    return max(smallest / 10, 1e-300)
-
-
-def draw_band(axes: Any, band: Band, look: Look, floor: float | None, broke_off: Sequence[int], filled: bool) -> None:
-    """Draws a band: dotted where not all runs have a value, a cross where a run failed, a gap at NaN."""
-
-    def on_axis(values: Any) -> Any:
-        return values if floor is None else np.where(np.isnan(values), np.nan, np.maximum(values, floor))
-
-    mean = on_axis(band.mean)
-    style = {"color": look.colour, "marker": look.marker if len(band.steps) < 12 else "", "markersize": 3}
-    if (band.n < band.of).any():
-        axes.plot(band.steps, mean, linewidth=0.9, linestyle=":", color=look.colour)
-    axes.plot(
-        band.steps,
-        np.where(band.n == band.of, mean, np.nan),
-        linewidth=1.6 if filled else 1.0,
-        linestyle=look.dash,
-        **style,
-    )
+def _draw_curve(axes: Any, curve: Curve, look: Look, filled: bool, mark: str) -> None:
+    """Draws a curve: dotted where not all runs have a value, its marks, a gap at NaN."""
+    style = {"color": look.colour, "marker": look.marker if len(curve.x) < FEW_POINTS else "", "markersize": 3}
+    if not curve.whole.all():
+        axes.plot(curve.x, curve.middle, linewidth=0.9, linestyle=":", color=look.colour)
+    whole = np.where(curve.whole, curve.middle, np.nan)
+    axes.plot(curve.x, whole, linewidth=1.6 if filled else 1.0, linestyle=look.dash, **style)
     if filled:
-        axes.fill_between(band.steps, on_axis(band.low), on_axis(band.high), color=look.colour, alpha=0.15, linewidth=0)
-    for step in broke_off:
-        at = int(np.searchsorted(band.steps, step, side="right")) - 1
-        if at >= 0:
-            axes.plot(step, mean[at], marker="x", markersize=6, color=look.colour, linestyle="")
+        axes.fill_between(curve.x, curve.low, curve.high, color=look.colour, alpha=0.15, linewidth=0)
+    for x, y in curve.marks:
+        axes.plot(x, y, marker=mark, markersize=7, color=look.colour, fillstyle="none", linestyle="")
+
+
+def draw_forest(axes: Any, forest: Forest, seen: Mapping[str, Look]) -> None:
+    """Draws a row a variant: a dot a seed, the interval as a bar, the mean as an upright line."""
+    for place, row in enumerate(forest.rows):
+        own = {"color": seen[row.name].colour}
+        axes.plot([row.low, row.high], [place] * 2, linewidth=9, alpha=0.25, solid_capstyle="butt", **own)
+        axes.plot(row.dots, [place] * len(row.dots), "o", markersize=3.5, **own)
+        axes.plot(row.mean, place, marker="|", markersize=12, markeredgewidth=2, **own)
+    if forest.zero:
+        axes.axvspan(-forest.margin, forest.margin, color="0.9", zorder=0)
+        axes.axvline(0, color="0.4", linewidth=0.8)
+    axes.set_yticks(range(len(forest.rows)), [printable(row.name) for row in forest.rows])
+    axes.set_ylim(len(forest.rows) - 0.5, -0.5)
+    axes.set_xlabel(forest.unit)

@@ -9,6 +9,7 @@ from experiments.compare.forms.board_lines import Charts
 from experiments.compare.forms.board_names import STRATEGY
 from experiments.compare.forms.board_rows import SCORES, settings
 from experiments.compare.forms.markdown import draw
+from experiments.compare.forms.verdicts import sentence
 from experiments.compare.report import ComparisonReport
 from experiments.terminal.console import short_path
 from experiments.tracking.about import NAME, colouring, key_table, text_summary, varied_and_common
@@ -17,9 +18,9 @@ from experiments.tracking.event_file import EventFile
 from experiments.tracking.hparams import columns_summary
 
 SHOWN = (
-    "**Custom Scalars** has one line a strategy, the mean over its seeds, with the 95 % interval of the mean as band. "
-    "A strategy with one seed has a line only. **HParams** has one row a strategy: the mean score of its seeds. "
-    "**Images** show what the ops compute."
+    "**Custom Scalars** has one line and band a strategy: from five seeds on their mean and its 95 % interval, below "
+    "five their median and range. A strategy with one seed has a line only. **HParams** has one row a strategy: the "
+    "mean score of its seeds. **Images** show what the ops compute."
 )
 
 
@@ -35,8 +36,9 @@ def write(report: ComparisonReport, folder: Path, charts: Charts) -> None:
 def _text(report: ComparisonReport, common: dict[str, object]) -> str:
     """What is shown, the seeds and scores of every variant, the colours, and what is the same in all runs."""
     paths = ", ".join(f"`{short_path(root)}`" for root in report.roots)
-    scores = [(section.name, tables.scores(section, report.question)) for section in report.sections]
-    blocks = ["\n".join([f"**{name}**", "", *draw(table)]) for name, table in scores]
-    notes = dict.fromkeys(["n is the number of seeds.", *(table.note for _, table in scores if table.note)])
+    scores = [(section, tables.scores(section, report.question)) for section in report.sections]
+    answers = [f"**{section.name}**: {sentence(section.result, report.question)}" for section, _ in scores]
+    blocks = ["\n".join([answer, "", *draw(table)]) for answer, (_, table) in zip(answers, scores, strict=True)]
+    notes = dict.fromkeys(table.note for _, table in scores)
     same = "The same in all these runs:\n\n" + key_table(common)
     return "\n\n".join([f"Runs of {paths}.", SHOWN, *blocks, *notes, colouring(STRATEGY), same])

@@ -64,8 +64,8 @@ def _by_step(bands: Mapping[str, Band]) -> Iterator[tuple[int, dict[str, float]]
     """Yields the finite values of each step; the ends of a single run's band equal its mean."""
     rows: dict[int, dict[str, float]] = {}
     for tag, band in bands.items():
-        low, high = (np.where(np.isnan(end), band.mean, end) for end in (band.low, band.high))
-        for name, values in zip(_ends(tag), (band.mean, low, high), strict=True):
+        low, high = (np.where(np.isnan(end), band.middle, end) for end in (band.low, band.high))
+        for name, values in zip(_ends(tag), (band.middle, low, high), strict=True):
             for step, value in zip(band.steps.tolist(), values.tolist(), strict=True):
                 if np.isfinite(value):
                     rows.setdefault(step, {})[name] = value

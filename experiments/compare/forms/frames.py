@@ -11,20 +11,17 @@ from experiments.compare.reading.collection import collect
 from experiments.compare.reading.learning_curves import read_curves
 from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.report import row, varied_keys
-from experiments.compare.statistics.metric import Metric
 from experiments.terminal.extras import needing
 
 if TYPE_CHECKING:
     import pandas as pd
 
-GUESSED = ("accuracy/val", "accuracy/test")
-
 
 def load(*runs: str | Path) -> pd.DataFrame:
     """Returns one row a run and metric: folder, options, seed, every key that varies, `at`, `metric`, `value`.
 
-    `at` is `best` (the checkpoint with the best validation accuracy) or `last`. No run is dropped: a failed run, as
-    `outcome` says, has the accuracy of a guess, and an unfinished run has one row without a metric.
+    `at` is `best` (the checkpoint with the best validation accuracy) or `last`. No run is dropped: a failed or
+    unfinished run, as `outcome` says, has one row without a metric.
     `frame.attrs["notes"]` lists what was left out.
     Raises NoRuns if there is no run.
     """
@@ -39,13 +36,8 @@ def load(*runs: str | Path) -> pd.DataFrame:
 
 
 def _rows(run: RunRecord, columns: list[str]) -> Iterator[dict[str, Any]]:
-    values: list[tuple[str, str, float]]
-    if run.failed:
-        guesses = {tag: Metric(tag).guess(run) for tag in GUESSED}
-        values = [(at, tag, guess) for at in ("best", "last") for tag, guess in guesses.items() if guess is not None]
-    else:
-        pairs = (("best", run.best), ("last", run.last))
-        values = [(at, tag, value) for at, metrics in pairs for tag, value in metrics.items()]
+    pairs = () if run.failed else (("best", run.best), ("last", run.last))
+    values = [(at, tag, value) for at, metrics in pairs for tag, value in metrics.items()]
     for at, tag, value in values or [("", "", math.nan)]:
         yield {**row(run, columns), "at": at, "metric": tag, "value": value}
 

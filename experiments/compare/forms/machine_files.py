@@ -10,13 +10,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from experiments.compare.forms.verdicts import remarks, sentence
 from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.report import ComparisonReport, Section, environment, row, varied_keys
+from experiments.compare.statistics.results import Question
 from experiments.compare.statistics.tuning import TrialChoice
 from experiments.tracking.outputs import naming, output_file
 from experiments.tracking.strict_json import write_json
 
-FORMAT = 1
+FORMAT = 2
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # first letters of text that spreadsheets evaluate
 _METRICS = ("accuracy/val", "accuracy/test", "accuracy/val_soft", "loss/val", "loss/train")
 
@@ -38,6 +40,7 @@ def as_json(report: ComparisonReport) -> dict[str, Any]:
     """Returns all of the report except the curves; numbers that are not finite are strings."""
     return {
         "format": FORMAT,
+        "answers": {section.name: sentence(section.result, report.question) for section in report.sections},
         "roots": [str(root) for root in report.roots],
         "question": dataclasses.asdict(report.question),
         "tuned": list(report.tuned),
@@ -45,25 +48,30 @@ def as_json(report: ComparisonReport) -> dict[str, Any]:
         "notes": report.notes,
         "environment": environment(report.runs),
         "varied": varied_keys(report.runs),
-        "blocks": [_block(section) for section in report.sections],
+        "blocks": [_block(section, report.question) for section in report.sections],
         "runs": _runs(report),
     }
 
 
-def _block(section: Section) -> dict[str, Any]:
+def _block(section: Section, question: Question) -> dict[str, Any]:
     result = section.result
     return {
         "name": section.name,
+        "answer": sentence(result, question),
+        "verdict": dataclasses.asdict(result.verdict),
+        "family": {**dataclasses.asdict(result.family), "level": result.family.level(), "words": str(result.family)},
         "component": result.block.component,
         "not_applicable": result.block.absent,
         "seeds": dataclasses.asdict(result.seeds),
         "scores": [dataclasses.asdict(score) for score in result.scores],
         "differences": [dataclasses.asdict(difference) for difference in result.differences],
+        "training_tag": result.training_tag,
+        "controls": [dataclasses.asdict(difference) for difference in result.controls],
         "tuning": {choice.variant.name: _choice(choice) for choice in result.choices},
         "budgets": dataclasses.asdict(section.budgets),
         "at_budgets": {name: dataclasses.asdict(seen.budgeted) for name, seen in section.evidence.items()},
         "diagnostics": {name: seen.words for name, seen in section.evidence.items()},
-        "notes": result.notes,
+        "notes": remarks(result, question),
     }
 
 
@@ -93,23 +101,28 @@ def _scores(section: Section) -> Iterator[dict[str, Any]]:
     for choice, score in zip(section.result.choices, section.result.scores, strict=True):
         interval = dataclasses.asdict(score.interval) if score.interval else {"n": 0}
         chosen = "; ".join(f"{key}={value}" for key, value in choice.trial.values.items())
-        failures = {"not_done": score.failures, "trials": choice.trials, "chosen": chosen, "seconds": score.seconds}
-        yield {"block": section.name, "strategy": score.name, **interval, **failures}
+        failed = dataclasses.asdict(score.failed) if score.failed else {}
+        more = {f"failed_{key}": value for key, value in failed.items()}
+        more |= {"training_loss": score.training_loss.mean if score.training_loss else None, "same_as": score.same_as}
+        more |= {"not_done": score.failures, "trials": choice.trials, "chosen": chosen, "seconds": score.seconds}
+        yield {"block": section.name, "strategy": score.name, **interval, **more}
 
 
 def _differences(section: Section) -> Iterator[dict[str, Any]]:
     for difference in section.result.differences:
         flat = dataclasses.asdict(difference)
-        yield {"block": section.name, **flat.pop("interval"), **flat}
+        narrow = flat.pop("equivalence")
+        ends = {"equivalence_low": narrow["low"], "equivalence_high": narrow["high"]}
+        yield {"block": section.name, **flat.pop("interval"), **flat, **ends}
 
 
 def _curves(section: Section) -> Iterator[dict[str, Any]]:
     for name, seen in section.evidence.items():
         for tag, band in seen.bands.items():
-            columns = (band.steps.tolist(), band.mean.tolist(), band.low.tolist(), band.high.tolist(), band.n.tolist())
-            for step, mean, low, high, n in zip(*columns, strict=True):
+            columns = (band.steps, band.mean, band.middle, band.low, band.high, band.n)
+            for step, mean, middle, low, high, n in zip(*(column.tolist() for column in columns), strict=True):
                 known = {"block": section.name, "strategy": name, "tag": tag, "step": step}
-                yield {**known, "mean": mean, "low": low, "high": high, "n": n}
+                yield {**known, "mean": mean, "middle": middle, "low": low, "high": high, "n": n}
 
 
 def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:

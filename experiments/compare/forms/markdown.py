@@ -10,12 +10,14 @@ from experiments.compare.forms import tables
 from experiments.compare.forms.overview import overview_table
 from experiments.compare.forms.plain_text import printable, relative, sweeps
 from experiments.compare.forms.tables import TextTable
+from experiments.compare.forms.verdicts import remarks, sentence
 from experiments.compare.report import ComparisonReport, Section, environment, varied_keys
 
 
 def render(report: ComparisonReport, folder: Path) -> str:
     """Returns the whole report; links to figures and run folders are relative to `folder`."""
-    lines = ["# Comparison", "", f"Of {', '.join(f'`{escape(str(root))}`' for root in report.roots)}.", ""]
+    roots = ", ".join(f"`{escape(str(root))}`" for root in report.roots)
+    lines = ["# Comparison", "", *_answers(report), "", f"Of {roots}.", ""]
     if report.from_several:
         lines += ["The runs come from several commands; `--sweep N` compares those of one:", ""]
         lines += [*(f"- {escape(line)}" for line in sweeps(report)), ""]
@@ -25,7 +27,7 @@ def render(report: ComparisonReport, folder: Path) -> str:
             f"## {escape(section.name)}",
             "",
             *_section(section, report),
-            f"![curves](figures/{index}_curves.svg)",
+            *_figures(folder, index),
             "",
         ]
     if report.failed:
@@ -39,6 +41,19 @@ def render(report: ComparisonReport, folder: Path) -> str:
     return "\n".join(lines)
 
 
+def _figures(folder: Path, index: int) -> list[str]:
+    """Shows the figures of scores and curves of a block, if they are there."""
+    files = {kind: f"figures/{index}_{kind}.svg" for kind in ("scores", "curves")}
+    return [f"![{kind}]({file})" for kind, file in files.items() if (folder / file).is_file()]
+
+
+def _answers(report: ComparisonReport) -> list[str]:
+    found = [(section.name, sentence(section.result, report.question)) for section in report.sections]
+    if len(found) == 1:
+        return [f"**{escape(found[0][1])}**"]
+    return [f"- `{escape(name)}`: {escape(answer)}" for name, answer in found]
+
+
 def _section(section: Section, report: ComparisonReport) -> Iterator[str]:
     for table in tables.of(section, report.question):
         yield from (f"{escape(table.title.capitalize())}:", "", *draw(table), "")
@@ -46,7 +61,7 @@ def _section(section: Section, report: ComparisonReport) -> Iterator[str]:
     for name, seen in section.evidence.items():
         yield from (f"- `{escape(name)}`: {escape(sentence)}" for sentence in seen.words)
     yield ""
-    yield from (f"- {escape(note)}" for note in section.result.notes)
+    yield from (f"- {escape(note)}" for note in remarks(section.result, report.question))
     yield ""
 
 

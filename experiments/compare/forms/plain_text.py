@@ -14,6 +14,7 @@ from rich.cells import cell_len, set_cell_size
 
 from experiments.compare.forms import tables
 from experiments.compare.forms.tables import TextTable
+from experiments.compare.forms.verdicts import remarks, sentence
 from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.report import ComparisonReport, Section
 
@@ -24,7 +25,7 @@ _NUMBER = re.compile(r"[-+.<\d]+( \[.*\])?")
 
 def render(report: ComparisonReport) -> str:
     """Returns the report in lines of at most 80 columns, except for longer words."""
-    lines = [counts(report)]
+    lines = [*answers(report), "", counts(report)]
     if report.from_several:
         lines += ["the runs come from several commands; --sweep N compares those of one:", *_list(sweeps(report))]
     for section in report.sections:
@@ -34,6 +35,14 @@ def render(report: ComparisonReport) -> str:
     if report.notes:
         lines += ["", "left out or damaged:", *_list(report.notes)]
     return "\n".join(printable(line) for line in lines)
+
+
+def answers(report: ComparisonReport) -> list[str]:
+    """Writes the answer of each block, with the block's name if there are several."""
+    found = [(section.name, sentence(section.result, report.question)) for section in report.sections]
+    if len(found) == 1:
+        return textwrap.wrap(found[0][1], WIDTH)
+    return [line for name, answer in found for line in _item(f"{name}: {answer}")]
 
 
 def counts(report: ComparisonReport) -> str:
@@ -59,9 +68,9 @@ def _section(section: Section, report: ComparisonReport) -> Iterator[str]:
         yield f"{table.title}:"
         yield from [*draw(table), *textwrap.wrap(table.note, WIDTH), ""]
     for name, seen in section.evidence.items():
-        for sentence in seen.words:
-            yield from _item(f"{name}: {sentence}")
-    for note in section.result.notes:
+        for words in seen.words:
+            yield from _item(f"{name}: {words}")
+    for note in remarks(section.result, report.question):
         yield from _item(f"NOTE {note}")
 
 

@@ -7,14 +7,15 @@ from experiments.compare.forms.markdown import escape
 from experiments.compare.forms.overview import overview
 from experiments.compare.forms.plain_text import printable
 from experiments.compare.forms.tables import TextTable
+from experiments.compare.forms.verdicts import remarks
 from experiments.compare.report import ComparisonReport, Section
 from experiments.compare.statistics.intervals import ConfidenceInterval
 
 
 def render(report: ComparisonReport) -> str:
-    """Returns a row a component, with each strategy's score ± half-width and learning rate, then the differences.
+    """Returns a row a component, with each strategy's score, interval and learning rate, then the differences.
 
-    The differences are those of the report: `--baseline best` compares every row with its best strategy.
+    The differences are those of the report: `--baseline best` compares every row with its best on the choosing seeds.
     """
     variants = overview(report)[1]
     keys = _chosen_keys(report)
@@ -40,7 +41,7 @@ def _notes(report: ComparisonReport) -> list[str]:
     """Lists each note once, with the rows that it concerns if these are not all."""
     about: dict[str, list[str]] = {}
     for section in report.sections:
-        for note in section.result.notes:
+        for note in (str(section.result.family), *remarks(section.result, report.question)):
             about.setdefault(note, []).append(f"`{_label(section, report)}`")
     everywhere = len(report.sections)
     return [
@@ -65,10 +66,8 @@ def _row(section: Section, variants: list[str], report: ComparisonReport, keys: 
             cells.append("n/a")
             continue
         choice, score = by_name[variant]
-        interval = score.interval or ConfidenceInterval(0, 0, 0, 0)
-        half = tables.value(interval.half_width, report.question)
         noted = ", ".join(filter(None, [tables.chosen_values(choice, keys), score.failures]))
-        cells.append(f"{tables.value(interval.mean, report.question)} ± {half}" + f" ({noted})" * bool(noted))
+        cells.append(tables.with_interval(score.interval, report.question) + f" ({noted})" * bool(noted))
     return cells
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.compare.report import Section
 from experiments.compare.statistics.intervals import ConfidenceInterval
+from experiments.compare.statistics.metric import FailedShare
 from experiments.compare.statistics.results import Difference, Question
 from experiments.compare.statistics.tuning import TrialChoice
 
@@ -42,12 +43,17 @@ def with_sign(number: float, question: Question) -> str:
     return f"{number:+.3g}"
 
 
+def amount(number: float, question: Question) -> str:
+    """Formats the size of a difference with its unit: `1.2 points`."""
+    return f"{value(number, question)} {'points' if question.metric.kind == 'accuracy' else 'nats'}"
+
+
 def with_interval(interval: ConfidenceInterval | None, question: Question, form: Any = value) -> str:
     """Formats a mean and its interval: `93.1 [92.0, 94.2]`."""
-    if interval is None:
+    if interval is None or math.isnan(interval.mean):
         return NONE
     mean = form(interval.mean, question)
-    if math.isnan(interval.low):
+    if interval.missing:
         return f"{mean} [no interval]"
     return f"{mean} [{form(interval.low, question)}, {form(interval.high, question)}]"
 
@@ -59,23 +65,29 @@ def of(section: Section, question: Question) -> list[TextTable]:
 
 
 def scores(section: Section, question: Question) -> TextTable:
-    """Tabulates every variant's score with n, the chosen values and the failures."""
-    header = ["strategy", "n", f"{question.metric.tag} {unit(question)} [95 %]", "chosen", "not done"]
+    """Tabulates every variant's score and training loss with n, the share of failed runs and the chosen values."""
+    scored = f"{question.metric.tag} {unit(question)} [95 %]"
+    header = ["strategy", "n", scored, section.result.training_tag, "failed % [95 %]", "chosen", "not done"]
     rows = []
     for choice, score in zip(section.result.choices, section.result.scores, strict=True):
+        name = f"{score.name} (= {score.same_as})" if score.same_as else score.name
+        loss = NONE if score.training_loss is None else f"{score.training_loss.mean:.3g}"
         n = str(score.interval.n) if score.interval else "0"
-        rows.append(
-            [
-                score.name,
-                n,
-                with_interval(score.interval, question),
-                chosen_values(choice) or NONE,
-                score.failures or NONE,
-            ]
-        )
+        numbers = [n, with_interval(score.interval, question), loss, _share(score.failed)]
+        rows.append([name, *numbers, chosen_values(choice) or NONE, score.failures or NONE])
     absent = section.result.block.absent.items()
-    rows += [[name, "n/a", NONE, NONE, why.partition(" (")[0]] for name, why in absent]  # without the file
-    return TextTable("scores", header, rows)
+    rows += [[name, "n/a", NONE, NONE, NONE, NONE, why.partition(" (")[0]] for name, why in absent]  # without the file
+    note = (
+        f"n: finished runs; the score is their mean. {section.result.training_tag}: at the last step. failed: share "
+        "of diverged and crashed runs, Clopper-Pearson. Each interval of this table holds for one strategy alone."
+    )
+    return TextTable("scores", header, rows, note)
+
+
+def _share(failed: FailedShare | None) -> str:
+    if failed is None:
+        return NONE
+    return f"{100 * failed.failed / failed.ended:.0f} [{100 * failed.low:.0f}, {100 * failed.high:.0f}]"
 
 
 def chosen_values(choice: TrialChoice, keys: Container[str] | None = None) -> str:
@@ -100,30 +112,38 @@ def differences(section: Section, question: Question) -> TextTable | None:
         return None
     width = f"±{value(question.half_width, question)}"
     points = "points" if question.metric.kind == "accuracy" else "nats"
-    baseline, smallest = found[0].baseline, min(d.smallest_p for d in found)
-    header = [f"compared with {baseline}", f"{points} [95 %]", "p", "p Holm", "P(better)", f"seeds for {width}"]
+    baseline = found[0].baseline
+    header = [f"compared with {baseline}", f"{points} [95 %]", "p", "P(better)", "p ranks", f"seeds for {width}"]
     note = (
-        f"p: permutation test, with these seeds at least {smallest:.3g}. p Holm: adjusted for all differences. "
-        f"P(better): the chance that a run beats a run of {baseline}. "
-        f"seeds for {width}: how many seeds would narrow the interval to {width}."
+        f"{section.result.family} p: Student's t. P(better): the chance that a run beats a run of {baseline}; failed "
+        f"runs rank lowest. p ranks: permutation test of the ranks. seeds for {width}: how many seeds would narrow the "
+        f"interval to {width}."
     )
+    if question.margin is not None:
+        header.append("p equivalent")
+        note += f" p equivalent: two one-sided tests of the margin, ± {amount(question.margin, question)}."
+    header.append("shown")
     return TextTable("differences", header, [_difference(d, question) for d in found], note)
 
 
 def _difference(found: Difference, question: Question) -> list[str]:
     mark = " (unpaired)" if found.unpaired_because else ""
+    equivalent = [] if question.margin is None else [p_value(found.p_equivalent)]
     return [
         found.name + mark,
         with_interval(found.interval, question, with_sign),
-        _p(found.p),
-        _p(found.adjusted),
-        f"{found.improvement:.2f}",
+        p_value(found.p),
+        f"{found.better:.2f}",
+        p_value(found.p_ranks),
         NONE if found.seeds_needed is None else str(found.seeds_needed),
+        *equivalent,
+        NONE if found.verdict == "none" else found.verdict,
     ]
 
 
-def _p(p: float) -> str:
-    return "<.0001" if p < 1e-4 else f"{p:.4f}"
+def p_value(p: float | None) -> str:
+    """Formats a p value."""
+    return NONE if p is None else "<.0001" if p < 1e-4 else f"{p:.4f}"
 
 
 def budgets(section: Section) -> TextTable:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from importlib import import_module
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.compare.processes import Workers
@@ -51,7 +50,7 @@ def collect(roots: Iterable[str | Path], workers: Workers | None = None, sweeps:
     chosen = runs_of(found.runs, found.sweeps, sweeps)
     if len(chosen) < len(found.runs):
         found.notes.append(f"--sweep leaves out {len(found.runs) - len(chosen)} runs")
-    found.runs = _with_classes(_each_once(chosen, found.notes))
+    found.runs = _each_once(chosen, found.notes)
     if not found.runs:
         skipped = "".join(f"\n  {note}" for note in found.notes[:10])
         raise NoRuns(f"found no run under {', '.join(map(str, folders))}; a run folder has a status.json{skipped}")
@@ -80,21 +79,3 @@ def _each_once(runs: list[RunRecord], notes: list[str]) -> list[RunRecord]:
             notes.append(f"skipped {short_path(earlier.path)}: same configuration and seed as {short_path(run.path)}")
         kept[run.config_hash] = run
     return sorted(kept.values(), key=lambda run: run.path)
-
-
-def _with_classes(runs: list[RunRecord]) -> list[RunRecord]:
-    """Gives failed runs the classes of a finished run on the same data, else those of the data set's class."""
-    known: dict[str, int | None] = {run.target: run.classes for run in runs if run.classes is not None}
-    for run in runs:
-        if run.failed and run.target not in known:
-            known[run.target] = _classes(run.target)
-    return [replace(run, classes=known[run.target]) if run.failed and run.classes is None else run for run in runs]
-
-
-def _classes(target: str) -> int | None:
-    """Number of classes of a data set of this program; None for any other."""
-    module, _, name = target.rpartition(".")
-    try:
-        return int(getattr(import_module(module), name).classes) if module.startswith("experiments.data.") else None
-    except (ImportError, AttributeError, TypeError, ValueError):
-        return None

@@ -49,7 +49,7 @@ class RunRecord:
     - `environment`: `env.json`, flat, with the CIRCUMSTANCES and without the command line
     - `command`: the command line without the keys that do not affect results; empty if it is not recorded
     - `best`, `last`: values by tag, at the best checkpoint and at the last step
-    - `classes`: number of classes of the data set; `target`: the data set's configured class
+    - `exact`: whether training had every op's own value and derivative, up to the choice at kinks and ties
     """
 
     path: Path
@@ -68,8 +68,7 @@ class RunRecord:
     last: Mapping[str, float]
     never_trained: tuple[str, ...]
     skipped_steps: int
-    target: str
-    classes: int | None
+    exact: bool | None
     parameters: int | None
     deciding_layers: tuple[str, ...] | None
 
@@ -134,8 +133,7 @@ def read_run(folder: str | Path) -> RunRecord:
         last=last,
         never_trained=never_trained,
         skipped_steps=skipped_steps,
-        target=targets["data"],
-        classes=_whole(result.get("classes", flat.get("data.classes"))),
+        exact=_truth(result.get("exact")),
         parameters=_whole(result.get("parameters")),
         deciding_layers=_names(result.get("deciding_layers")),
     )
@@ -171,6 +169,10 @@ def _numbers(values: Any) -> dict[str, float]:
 
 def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) else None
+
+
+def _truth(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _names(values: Any) -> tuple[str, ...] | None:

@@ -71,7 +71,7 @@ def blocks(runs: Sequence[RunRecord], tuned: Sequence[str], notes: list[str]) ->
     """Sorts runs into blocks, ordered by name; notes each run that repeats the setting and seed of another."""
     present = [run for run in runs if run.outcome != "n/a"]
     keys = _block_keys(present, tuned)
-    named = _group(present, lambda run: _parts(run, keys))
+    named = _group(present, lambda run: _parts(run, keys, tuned))
     found = [_block(parts, members, tuned, notes) for parts, members in sorted(named.items())]
     for run in runs:
         if run.outcome == "n/a":
@@ -107,9 +107,9 @@ def _block_keys(runs: list[RunRecord], tuned: Sequence[str]) -> list[str]:
     return list(keys)
 
 
-def _parts(run: RunRecord, keys: Sequence[str]) -> tuple[str, ...]:
+def _parts(run: RunRecord, keys: Sequence[str], tuned: Sequence[str]) -> tuple[str, ...]:
     parts = [run.options[group] for group in ("component", "model", "data")]
-    if run.options["optimizer"] != "sgd":
+    if run.options["optimizer"] != "sgd" and "optimizer" not in tuned:
         parts.append(run.options["optimizer"])
     return (*parts, *(f"{key}={run.config[key]}" for key in keys if key in run.config))
 
@@ -126,7 +126,8 @@ def _block(parts: tuple[str, ...], runs: list[RunRecord], tuned: Sequence[str], 
 
 
 def _options(varied: Sequence[str], run: RunRecord) -> str:
-    values = [f"{key.removeprefix('strategy.')}={run.config.get(key)}" for key in varied]
+    known = [(key, value) for key in varied if (value := run.config.get(key)) is not None]  # a null key is not in use
+    values = [f"{key.removeprefix('strategy.')}={value}" for key, value in known]
     return f"({', '.join(values)})" if values else ""
 
 
@@ -138,7 +139,8 @@ def _varied_keys(runs: Sequence[RunRecord]) -> list[str]:
 def _trials(runs: list[RunRecord], tuned: Sequence[str], notes: list[str]) -> list[Trial]:
     trials: dict[tuple[Any, ...], Trial] = {}
     for run in runs:
-        values = {key: run.config[key] for key in tuned if run.config.get(key) is not None}
+        config = {**run.config, "optimizer": run.options["optimizer"]}
+        values = {key: config[key] for key in tuned if config.get(key) is not None}
         trial = trials.setdefault(tuple(values.items()), Trial(values))
         if run.seed in trial.runs:
             notes.append(f"skipped {run.path}: another run has the same setting and seed {run.seed}")
@@ -155,7 +157,8 @@ def _differences(variants: list[Variant], tuned: Sequence[str]) -> dict[str, dic
     """Returns the keys whose values differ between variants, except tuned keys and the strategy's own."""
     runs = [run for variant in variants for run in variant.runs]
     left_out = {*tuned, *CONDUCT, *INCIDENTAL_DATA}
-    keys = [key for key in _varied_keys(runs) if key not in left_out and not key.startswith("strategy.")]
+    own = ("strategy.", "optimizer.") if "optimizer" in tuned else ("strategy.",)
+    keys = [key for key in _varied_keys(runs) if key not in left_out and not key.startswith(own)]
     values = {
         key: {variant.name: sorted({str(run.config.get(key)) for run in variant.runs}) for variant in variants}
         for key in keys

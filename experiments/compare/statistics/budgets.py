@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from experiments.compare.reading.learning_curves import RunCurves
 from experiments.compare.reading.run_record import RunRecord
-from experiments.compare.statistics.intervals import ConfidenceInterval, mean_interval
+from experiments.compare.statistics.estimates import mean_interval
+from experiments.compare.statistics.intervals import ConfidenceInterval
 from experiments.compare.statistics.metric import VALIDATION, Metric
 from experiments.compare.statistics.results import Result
 
@@ -22,7 +23,7 @@ class Budgets:
 
 @dataclass(frozen=True)
 class BudgetScores:
-    """A variant's best hard validation accuracy within the budgets; None if no run has a score by then."""
+    """Best hard validation accuracy within the budgets, over finished runs; None if none has a score by then."""
 
     at_steps: ConfidenceInterval | None
     at_seconds: ConfidenceInterval | None
@@ -56,12 +57,10 @@ def _step_at(run: RunRecord, seconds: float) -> int:
 
 
 def _score_by(run: RunRecord, curves: RunCurves, step: int) -> float | None:
-    if run.failed:
-        return Metric(VALIDATION).guess(run)
     scored = curves.values(VALIDATION)[curves.steps(VALIDATION) <= step]
     return float(scored.max()) if run.outcome == "done" and len(scored) else None
 
 
 def _interval(scores: list[float | None]) -> ConfidenceInterval | None:
     known = [score for score in scores if score is not None]
-    return mean_interval(known) if known else None
+    return mean_interval(known, Metric(VALIDATION).scale) if known else None

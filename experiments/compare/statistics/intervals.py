@@ -1,25 +1,28 @@
-"""Confidence intervals of a mean and of a difference of means; all distributions are scipy's."""
+"""Estimates with their variance, and what follows from it: interval, p, equivalence and the seeds needed."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-Method = Literal["t", "bca"]
-METHODS: tuple[Method, ...] = ("t", "bca")
-LEVEL = 0.95
-RESAMPLES = 9_999  # of the bootstrap
-SEED = 0  # of the bootstrap: the same runs give the same report
+ALPHA = 0.05
+LEVEL = 1 - ALPHA
+FEWEST = 3  # seeds or pairs; fewer have no interval
+_SMALLEST = 1e-100  # p values below are 0
+
+# What is estimated: a share (0 to 1), a difference of two shares (-1 to 1), or any number.
+Scale = Literal["share", "difference of shares", "number"]
 
 
 @dataclass(frozen=True)
 class ConfidenceInterval:
-    """An estimate, the ends of its confidence interval, and the number n of seeds.
+    """An estimate, the ends of its confidence interval, and the number n of seeds or pairs.
 
-    The ends are NaN for one seed, whose spread is unknown.
+    The ends are NaN if there is no interval: below three seeds, or if all values agree.
     """
 
     mean: float
@@ -32,96 +35,103 @@ class ConfidenceInterval:
         """Half the length of the interval."""
         return (self.high - self.low) / 2
 
+    @property
+    def missing(self) -> bool:
+        """Whether there is no interval."""
+        return math.isnan(self.low)
 
-def mean_interval(x: Any, method: Method = "t", level: float = LEVEL) -> ConfidenceInterval:
-    """mean(x) with its interval; x (n,) one number a seed.
-
-    `t`: mean ± t_{n-1} s / sqrt(n) (Student 1908), exact for normal data at every n.
-    `bca`: bias-corrected and accelerated bootstrap (Efron 1987); its interval is too short below about 20 seeds.
-    Raises ValueError if there is no number, or one is not finite.
-    """
-    from scipy import stats
-
-    x = _check(x)
-    mean, n = float(x.mean()), len(x)
-    if n == 1:
-        return ConfidenceInterval(mean, math.nan, math.nan, n)
-    if _constant(x):
-        return ConfidenceInterval(mean, mean, mean, n)
-    if method == "t":
-        low, high = stats.t.interval(level, n - 1, mean, x.std(ddof=1) / math.sqrt(n))
-    else:
-        low, high = _bca((x,), lambda x, axis: x.mean(axis), level)
-    return ConfidenceInterval(mean, float(low), float(high), n)
+    def why_missing(self, noun: str) -> str:
+        """Says why there is no interval; `noun` is what n counts: run or pair."""
+        if self.n < FEWEST:
+            return f"{self.n} {noun}{'s' * (self.n != 1)}: no interval"
+        return f"all {self.n} {noun}s agree, which shows nothing about the spread: no interval"
 
 
-def difference_interval(a: Any, b: Any, paired: bool, method: Method = "t", level: float = LEVEL) -> ConfidenceInterval:
-    """mean(a) - mean(b) with its interval.
+@dataclass(frozen=True)
+class Part:
+    """A part of an estimate's variance, and its degrees of freedom."""
 
-    `paired`: a[i] and b[i] share a seed, and the interval is that of the mean of a - b.
-    Unpaired: Welch's t (1947), which allows two different spreads, or a bootstrap of both samples. If the values of
-    one side are equal, only the other side's degrees of freedom count.
-    `n` is the number of pairs, or the smaller number of seeds.
-    Raises ValueError as `mean_interval` does, or if pairs have unequal lengths.
-    """
-    from scipy import stats
-
-    a, b = _check(a), _check(b)
-    if paired:
-        if len(a) != len(b):
-            raise ValueError(f"paired samples must have one length, got {len(a)} and {len(b)}")
-        return mean_interval(a - b, method, level)
-    mean, n = float(a.mean() - b.mean()), min(len(a), len(b))
-    if n == 1:
-        return ConfidenceInterval(mean, math.nan, math.nan, n)
-    if _constant(a) and _constant(b):
-        return ConfidenceInterval(mean, mean, mean, n)
-    if method == "t":
-        of_a, of_b = a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)  # variances of the means
-        freedom = (of_a + of_b) ** 2 / (of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1))
-        low, high = stats.t.interval(level, freedom, mean, math.sqrt(of_a + of_b))
-    else:
-        low, high = _bca((a, b), lambda a, b, axis: a.mean(axis) - b.mean(axis), level)
-    return ConfidenceInterval(mean, float(low), float(high), n)
+    variance: float
+    freedom: int
 
 
-def seeds_needed(
-    a: Any, b: Any, paired: bool, half_width: float, level: float = LEVEL, most: int = 100_000
-) -> int | None:
-    """The smallest n with t_{n-1} s / sqrt(n) <= half_width, if the observed spread s is the true one.
+@dataclass(frozen=True)
+class Estimate:
+    """A mean of n seeds or pairs, its variance over them (by side), and that over test samples, None if unknown."""
 
-    s is that of the paired differences; unpaired, s^2 = s_a^2 + s_b^2 with n seeds each and 2n - 2 degrees of freedom.
-    None if there is one seed, whose spread is unknown, or if `most` seeds are too few.
-    """
-    from scipy import stats
+    mean: float
+    n: int
+    seeds: tuple[Part, ...]
+    samples: Part | None = None
 
-    a, b = _check(a), _check(b)
-    if min(len(a), len(b)) < 2:
-        return None
-    spread = (a - b).std(ddof=1) if paired else math.hypot(a.std(ddof=1), b.std(ddof=1))
-    counts = np.arange(2, most + 1)
-    freedom = counts - 1 if paired else 2 * counts - 2
-    enough = stats.t.ppf((1 + level) / 2, freedom) * spread / np.sqrt(counts) <= half_width
-    return int(counts[enough.argmax()]) if enough.any() else None
+    @property
+    def known(self) -> bool:
+        """Whether the variance can be estimated: at least three seeds that do not all agree."""
+        parts = self.seeds if self.samples is None else (*self.seeds, self.samples)
+        return self.n >= FEWEST and sum(part.variance for part in parts) > 0
 
+    def interval(self, scale: Scale = "number", level: float = LEVEL) -> ConfidenceInterval:
+        """mean ± h, h^2 = t_f^2 v + t_g^2 w, with v the variance over seeds and w that over samples.
 
-def _constant(x: Any) -> bool:
-    """Whether the numbers differ by rounding only."""
-    return bool(np.ptp(x) <= 1e-12 * np.abs(x).max())
+        t_f is Student's quantile with f = v^2 / sum(v_i^2 / f_i) degrees of freedom (Welch 1947); g is that of w.
+        A share's ends are those of logit(mean) ± h / (mean (1 - mean)), so they lie within 0 and 1.
+        The ends of a difference of shares are cut at -1 and 1.
+        """
+        from scipy.special import expit, logit
 
+        if not self.known:
+            return ConfidenceInterval(self.mean, math.nan, math.nan, self.n)
+        half = self._half((1 - level) / 2)
+        ends = np.array([self.mean - half, self.mean + half])
+        if scale == "share":
+            slope = self.mean * (1 - self.mean)
+            ends = expit(logit(self.mean) + np.array([-half, half]) / slope)
+        elif scale == "difference of shares":
+            ends = ends.clip(-1, 1)
+        return ConfidenceInterval(self.mean, float(ends[0]), float(ends[1]), self.n)
 
-def _bca(samples: tuple[Any, ...], statistic: Any, level: float) -> Any:
-    from scipy import stats
+    def p(self) -> float:
+        """Two-sided p of the mean being 0: 1 less the level of the interval that ends there."""
+        return 2 * self._tail(abs(self.mean))
 
-    generator = np.random.default_rng(SEED)
-    settings: dict[str, Any] = {"confidence_level": level, "n_resamples": RESAMPLES, "method": "BCa", "rng": generator}
-    return stats.bootstrap(samples, statistic, vectorized=True, **settings).confidence_interval
+    def p_equivalent(self, margin: float) -> float:
+        """The larger p of two one-sided tests: that the mean is below -margin, and above margin (Schuirmann 1987)."""
+        distance = margin - abs(self.mean)
+        return self._tail(distance) if distance > 0 else 1 - self._tail(-distance)
 
+    def seeds_needed(self, half_width: float, level: float = LEVEL, most: int = 100_000) -> int | None:
+        """The smallest n whose half-width is at most `half_width`, if the estimated variances are the true ones.
 
-def _check(x: Any) -> Any:
-    x = np.asarray(x, dtype=np.float64)
-    if x.ndim != 1 or not len(x):
-        raise ValueError(f"an interval needs one number a seed, got shape {x.shape}")
-    if not np.isfinite(x).all():
-        raise ValueError("an interval needs finite numbers; a failed run counts as a guess")
-    return x
+        More seeds do not change the part of the test samples. None if `most` seeds are too few, or without a variance.
+        """
+        if not self.known:
+            return None
+        counts = range(FEWEST, most + 1)
+        tail = (1 - level) / 2
+        place = bisect_left(counts, True, key=lambda n: self._with_seeds(n)._half(tail) <= half_width)
+        return counts[place] if place < len(counts) else None
+
+    def _with_seeds(self, n: int) -> Estimate:
+        """The estimate that n seeds would give."""
+        seeds = tuple(Part(part.variance * (part.freedom + 1) / n, n - 1) for part in self.seeds)
+        return Estimate(self.mean, n, seeds, self.samples)
+
+    def _half(self, tail: float) -> float:
+        """The half-width of the interval that leaves out this share at either end."""
+        from scipy.special import stdtrit
+
+        variance = sum(part.variance for part in self.seeds)
+        squares = sum(part.variance**2 / part.freedom for part in self.seeds)
+        square = stdtrit(variance**2 / squares, tail) ** 2 * variance if variance else 0.0
+        if self.samples is not None:
+            square += stdtrit(self.samples.freedom, tail) ** 2 * self.samples.variance
+        return math.sqrt(square)
+
+    def _tail(self, distance: float) -> float:
+        """The share at either end that an interval of this half-width leaves out."""
+        from scipy.optimize import brentq
+
+        if self._half(_SMALLEST) < distance:
+            return 0.0
+        log = brentq(lambda log: self._half(math.exp(log)) - distance, math.log(_SMALLEST), math.log(0.5))
+        return math.exp(log)

@@ -5,28 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from experiments.compare.statistics.blocks import RunBlock
+from experiments.compare.statistics.family import Family
+from experiments.compare.statistics.intervals import ALPHA
 from experiments.compare.statistics.permutation import seeds_to_reach
-from experiments.compare.statistics.results import Difference
+from experiments.compare.statistics.results import BEST, Difference, VariantScore
 from experiments.compare.statistics.tuning import Seeds, TrialChoice
-
-ALPHA = 0.05
 
 
 def notes(
     block: RunBlock,
     seeds: Seeds,
     choices: Sequence[TrialChoice],
+    scores: Sequence[VariantScore],
     differences: Sequence[Difference],
-    baseline: str | None,
+    family: Family,
+    baseline: str,
 ) -> list[str]:
-    """Writes the sentences; `baseline` is the requested one, None for the best."""
+    """Writes the sentences; `baseline` is the requested one."""
     return [
         *_tuning(seeds, choices),
         *_runs(choices),
         *_settings(block, choices),
-        *_baseline(differences, baseline),
+        *_baseline(differences, baseline, any(choice.validation is not None for choice in choices)),
         *_pairs(differences),
-        *_out_of_reach(differences),
+        *_intervals(scores, differences),
+        *_ranks(differences, family),
     ]
 
 
@@ -50,8 +53,6 @@ def _runs(choices: Sequence[TrialChoice]) -> Iterator[str]:
     for choice in choices:
         if not choice.runs:
             yield f"{choice.variant.name}: the chosen trial has no run on the reported seeds"
-        if any(run.failed and run.classes is None for run in choice.runs):
-            yield f"{choice.variant.name}: a FAILED run is left out, because its number of classes is unknown"
     stacked = ", ".join(choice.variant.name for choice in choices if any(run.shares_time for run in choice.runs))
     if stacked:
         yield f"no wall-clock time for {stacked}: a stack's time cannot be attributed to a single run"
@@ -69,9 +70,15 @@ def _settings(block: RunBlock, choices: Sequence[TrialChoice]) -> Iterator[str]:
         yield f"{key} differs between strategies: " + "; ".join(f"{name} {value}" for name, value in values.items())
 
 
-def _baseline(differences: Sequence[Difference], asked: str | None) -> Iterator[str]:
-    used = differences[0].baseline if differences else asked
-    if asked and used and asked not in (used, used.partition(" ")[0]):
+def _baseline(differences: Sequence[Difference], asked: str, chosen: bool) -> Iterator[str]:
+    if not differences:
+        return
+    used = differences[0].baseline
+    if asked == BEST and chosen:
+        yield f"the baseline {used} is the best by validation accuracy on the choosing seeds"
+    elif asked == BEST:
+        yield f"no seed chose, so none is known to be best beforehand; the baseline is {used}"
+    elif asked not in (used, used.partition(" ")[0]):
         yield f"no run of this block has the strategy {asked}; the baseline is {used}"
 
 
@@ -87,13 +94,33 @@ def _pairs(differences: Sequence[Difference]) -> Iterator[str]:
         yield f"{sentence}; the runs stay pairs: {', '.join(names)} with {differences[0].baseline}"
 
 
-def _out_of_reach(differences: Sequence[Difference]) -> Iterator[str]:
-    unreachable = [d for d in differences if len(differences) * d.smallest_p > ALPHA]
-    if unreachable:
-        fewest = min(d.interval.n for d in unreachable)
-        smallest = max(d.smallest_p for d in unreachable)
-        count = f" times {len(differences)} comparisons" if len(differences) > 1 else ""
-        yield (
-            f"{fewest} seed{'s' * (fewest > 1)} cannot reach p = {ALPHA}: the smallest p of a permutation test is "
-            f"{smallest:.3g}{count}; {seeds_to_reach(ALPHA, len(differences))} pairs of seeds can"
-        )
+def _intervals(scores: Sequence[VariantScore], differences: Sequence[Difference]) -> Iterator[str]:
+    """Says what the intervals cover, and why some are missing."""
+    missing: dict[str, list[str]] = {}
+    for score in scores:
+        if score.interval is not None and score.interval.missing:
+            missing.setdefault(score.interval.why_missing("run"), []).append(score.name)
+    for found in differences:
+        if found.interval.missing:
+            missing.setdefault(found.interval.why_missing("pair"), []).append(f"{found.name} - {found.baseline}")
+    for why, names in missing.items():
+        yield f"{', '.join(names)}: {why}"
+    without = [found.name for found in differences if found.samples is None and not found.interval.missing]
+    counts = sorted({found.samples for found in differences if found.samples is not None})
+    if counts:
+        named = " or ".join(f"{count:,}" for count in counts)
+        yield f"intervals cover training variation and the choice of the {named} test samples"
+    if without:
+        named = f" of {', '.join(without)}" * bool(counts)
+        yield f"the intervals{named} cover training variation only, not the choice of the test samples"
+
+
+def _ranks(differences: Sequence[Difference], family: Family) -> Iterator[str]:
+    for found in differences:
+        if not found.failed:
+            continue
+        said = f"{found.name} compared with {found.baseline}: {found.failed} runs failed, so the ranks decide"
+        if found.smallest_p_ranks > ALPHA:
+            needed = seeds_to_reach(ALPHA, max(1, family.pairs))
+            said += f"; these seeds cannot reach p = {ALPHA:.2g}, at least {needed} pairs can"
+        yield said

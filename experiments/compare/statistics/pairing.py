@@ -14,7 +14,7 @@ _SHOWN = 6  # seeds or conditions that are named
 
 @dataclass(frozen=True)
 class ScorePairs:
-    """The scores of two variants, in the order of their seeds.
+    """The runs of two variants that have a score or failed, and their scores, in the order of their seeds.
 
     `unpaired_because`: why they are not pairs; empty for pairs. `circumstances`: other differences within pairs
     (code, versions, machine) that may change a number.
@@ -22,6 +22,7 @@ class ScorePairs:
 
     a: list[float]
     b: list[float]
+    runs: tuple[list[RunRecord], list[RunRecord]]
     unpaired_because: str
     circumstances: list[str]
 
@@ -34,14 +35,15 @@ class ScorePairs:
 def samples(a: Sequence[RunRecord], b: Sequence[RunRecord], metric: Metric) -> ScorePairs:
     """Returns the scores of the runs that have one, and why they are not pairs if they are not."""
     first, second = ({run.seed: run for run in runs if metric.of(run) is not None} for runs in (a, b))
-    scores = [[metric.of(runs[seed]) or 0.0 for seed in sorted(runs)] for runs in (first, second)]
+    ordered = [first[seed] for seed in sorted(first)], [second[seed] for seed in sorted(second)]
+    scores = [[metric.of(run) or 0.0 for run in runs] for runs in ordered]
     missing = _missing_seeds(set(first), set(second))
     if missing:
-        return ScorePairs(scores[0], scores[1], missing, [])
+        return ScorePairs(scores[0], scores[1], ordered, missing, [])
     pairs = [(run, second[seed]) for seed, run in first.items()]
     why = _differences((mine.seed, mine.conditions, theirs.conditions) for mine, theirs in pairs)
     beside = _differences((mine.seed, _circumstances(mine), _circumstances(theirs)) for mine, theirs in pairs)
-    return ScorePairs(scores[0], scores[1], "; ".join(why), beside)
+    return ScorePairs(scores[0], scores[1], ordered, "; ".join(why), beside)
 
 
 def _missing_seeds(first: set[int], second: set[int]) -> str:

@@ -1,4 +1,4 @@
-"""Permutation tests of a difference of means, and the smallest p that they can give."""
+"""Comparisons by rank with permutation tests, and the smallest p that they can give."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ class PermutationTest:
 
     p: float
     smallest: float
+
+
+@dataclass(frozen=True)
+class RankComparison:
+    """The chance that a run of the first sample beats one of the second, and the test of equal ranks."""
+
+    better: float
+    test: PermutationTest
 
 
 def permutation_test(a: Any, b: Any, paired: bool) -> PermutationTest:
@@ -59,26 +67,18 @@ def seeds_to_reach(p: float, comparisons: int, most: int = 64) -> int:
     return next((n for n in range(1, most) if comparisons * smallest_p(n, n, True) <= p), most)
 
 
-def holm(p: list[float]) -> list[float]:
-    """Adjusted p values, max over j <= i of (m - j + 1) p_(j), at most 1 (Holm 1979); in the order given.
+def compare_ranks(a: Any, b: Any, paired: bool) -> RankComparison:
+    """Compares two samples by the ranks of all their values; larger is better, and -inf ranks lowest.
 
-    Rejecting where the adjusted value is at most alpha makes any false rejection with chance alpha at most.
-    """
-    adjusted, running = [0.0] * len(p), 0.0
-    for rank, index in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
-        running = max(running, min(1.0, (len(p) - rank) * p[index]))
-        adjusted[index] = running
-    return adjusted
-
-
-def probability_of_improvement(a: Any, b: Any) -> float:
-    """P(a > b) + P(a = b) / 2 over all pairs of runs: the Mann-Whitney statistic over n_a n_b.
-
-    The chance that a run of a beats a run of b (Agarwal et al. 2021, arXiv 2108.13264).
+    `better` is P(a > b) + P(a = b) / 2 over all pairs of values: the Mann-Whitney statistic over n_a n_b, the chance
+    that a run of a beats a run of b (Agarwal et al. 2021, arXiv 2108.13264). Equal values share their mean rank.
     """
     from scipy import stats
 
-    return float(stats.mannwhitneyu(a, b, method="asymptotic").statistic) / (len(a) * len(b))
+    ranks = stats.rankdata(np.concatenate([a, b]))
+    of_a, of_b = ranks[: len(a)], ranks[len(a) :]
+    better = (float(of_a.sum()) - len(a) * (len(a) + 1) / 2) / (len(a) * len(b))
+    return RankComparison(better, permutation_test(of_a, of_b, paired))
 
 
 def _ways(n_a: int, n_b: int, paired: bool) -> int:

@@ -1,15 +1,19 @@
-"""Chooses each variant's learning rate and temperature by validation accuracy, on seeds that are not reported."""
+"""Chooses each variant's learning rate and temperature by validation accuracy, on seeds that are not reported.
+
+A failed run counts 0 in that choice, and only there.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from math import comb
 from statistics import fmean
 from typing import Any
 
 from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.statistics.blocks import RunBlock, Trial, Variant
-from experiments.compare.statistics.intervals import ConfidenceInterval, mean_interval
+from experiments.compare.statistics.estimates import mean_interval
+from experiments.compare.statistics.intervals import ConfidenceInterval
 from experiments.compare.statistics.metric import VALIDATION, Metric
 
 _VALIDATION = Metric(VALIDATION)
@@ -29,7 +33,8 @@ class TrialChoice:
     """A variant's chosen trial.
 
     - `edges`: the tuned keys whose chosen value is the smallest or largest tried
-    - `curve`: each trial's validation accuracy on the choosing seeds
+    - `curve`: each trial's validation accuracy on the choosing seeds; without interval if one of its runs failed
+    - `validation`: that of the chosen trial
     - `expected`: the average validation accuracy of the best of `equal_trials` trials, drawn at random
     - `runs`: the reported runs
     """
@@ -40,6 +45,7 @@ class TrialChoice:
     curve: list[tuple[dict[str, Any], ConfidenceInterval]]
     equal_trials: int
     expected: float | None
+    validation: float | None
     runs: list[RunRecord]
 
     @property
@@ -77,21 +83,26 @@ def choose(block: RunBlock, seeds: Seeds) -> list[TrialChoice]:
 
 
 def _choice(variant: Variant, seeds: Seeds, equal: int) -> TrialChoice:
-    scored = [(trial, _scores(trial, seeds.choosing)) for trial in variant.trials]
-    usable = [(trial, scores) for trial, scores in scored if scores]
-    if len(variant.trials) == 1 or not usable:
+    scored = [(trial, interval) for trial in variant.trials if (interval := _validation(trial, seeds.choosing))]
+    if len(variant.trials) == 1 or not scored:
         best = max(variant.trials, key=lambda trial: len(_reported_runs(trial, seeds)))
     else:
-        best = max(usable, key=lambda pair: (fmean(pair[1]), len(_reported_runs(pair[0], seeds))))[0]
-    curve = [(trial.values, mean_interval(scores)) for trial, scores in usable]
-    means = [interval.mean for _, interval in curve]
+        best = max(scored, key=lambda pair: (pair[1].mean, len(_reported_runs(pair[0], seeds))))[0]
+    means = [interval.mean for _, interval in scored]
     expected = expected_best(means, equal) if 1 <= equal <= len(means) else None
-    return TrialChoice(variant, best, _edges(variant, best), curve, equal, expected, _reported_runs(best, seeds))
+    validation = next((interval.mean for trial, interval in scored if trial is best), None)
+    curve = [(trial.values, interval) for trial, interval in scored]
+    reported = _reported_runs(best, seeds)
+    return TrialChoice(variant, best, _edges(variant, best), curve, equal, expected, validation, reported)
 
 
-def _scores(trial: Trial, seeds: tuple[int, ...]) -> list[float]:
-    scores = [_VALIDATION.of(trial.runs[seed]) for seed in seeds if seed in trial.runs]
-    return [score for score in scores if score is not None]
+def _validation(trial: Trial, seeds: tuple[int, ...]) -> ConfidenceInterval | None:
+    """The trial's mean validation accuracy on these seeds; None if it has no score there."""
+    found = [_VALIDATION.of(trial.runs[seed]) for seed in seeds if seed in trial.runs]
+    scores = [score for score in found if score is not None]
+    if scores and not all(map(math.isfinite, scores)):
+        return ConfidenceInterval(fmean(max(0.0, score) for score in scores), math.nan, math.nan, len(scores))
+    return mean_interval(scores, _VALIDATION.scale) if scores else None
 
 
 def _reported_runs(trial: Trial, seeds: Seeds) -> list[RunRecord]:
@@ -114,5 +125,5 @@ def expected_best(scores: list[float], trials: int) -> float:
     The r-th smallest of K is the best of m drawn if the m - 1 others are among the r - 1 below it. This makes twelve
     trials comparable with four. Dodge et al. 2019, arXiv 1909.03004, propose it, with draws with replacement.
     """
-    ways = comb(len(scores), trials)
-    return sum(score * comb(rank, trials - 1) for rank, score in enumerate(sorted(scores))) / ways
+    ways = math.comb(len(scores), trials)
+    return sum(score * math.comb(rank, trials - 1) for rank, score in enumerate(sorted(scores))) / ways

@@ -2,73 +2,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 
 import torch
 
 from experiments.oracles import binary_network, deep_binary, figures
 from experiments.oracles.answer import Answer, Check, Table
 from experiments.oracles.contender_scores import ContenderScore, score_contender
-from experiments.oracles.contenders import Contender, contenders
-from experiments.oracles.sampling import sample
+from experiments.oracles.contenders import contenders
+from experiments.oracles.intervals import Interval, mean_interval, together
+from experiments.oracles.many_nets import (
+    DEEP,
+    REINMAX,
+    SCORE,
+    ST,
+    agreement_of_orders,
+    cosines,
+    scale_growth,
+    score_deep,
+    score_shallow,
+    six_estimators,
+)  # fmt: skip
 from experiments.oracles.score_text import cells
-from experiments.oracles.scores import score
-from experiments.oracles.setting import Setting, gradient, normal
-from surrogates.ops.heaviside import Heaviside
-from surrogates.strategies.gumbel import Gumbel
-from surrogates.strategies.reinmax import ReinMax
-from surrogates.strategies.sampled import Sampled
+from experiments.oracles.scores import GradientScore
+from experiments.oracles.setting import Setting
+from experiments.oracles.verdicts import above, below, words
 from surrogates.strategies.smooth import Smooth
 
 DRAWS = 4000
 WARMTHS = (0.5, 1.0)
-SPREADS, SEEDS = (0.5, 1.0, 2.0), range(1000, 1012)
+SPREADS, SEEDS = (0.5, 1.0, 2.0), range(100_000, 101_200, 100)
+UNBIASED, RIGHT = 0.05, 0.95  # a bias that counts as none; a cosine that counts as right
+HEAD = ("", "bias", "deviation", "cosine of the mean", "best scale", "cosine of one sample", "descent")
+
+Scores = dict[str, list[GradientScore]]  # by estimator, one for each net
 
 
 def answer() -> Answer:
-    """The table of one layer, the curves over depth, and the soft forward on other nets."""
+    """Twelve nets of one layer, of six layers, and the soft forward on nets of other weights; two tables of one net."""
+    many = {T: {name: score_shallow(arm, SEEDS) for name, arm in six_estimators(T).items()} for T in WARMTHS}
+    ends = {depth: {name: score_deep(arm, SEEDS, depth) for name, arm in DEEP.items()} for depth in (1, 6)}
+    soft = {spread: [score_deep(Smooth(), SEEDS, d, spread) for d in deep_binary.DEPTHS] for spread in SPREADS}
     shallow = _rows(binary_network.settings()[0], DRAWS)
     deep = [row for setting in deep_binary.settings() for row in _rows(setting, 1000)]
-    cosines = {spread: [_soft(depth, spread) for depth in deep_binary.DEPTHS] for spread in SPREADS}
-    head = ("", "bias", "deviation", "cosine of the mean", "best scale", "cosine of one sample", "descent")
+    last = [_cells(row) for row in deep if row.setting.endswith("6")]
     tables = [
-        Table(f"One layer of 8 units, {DRAWS} samples.", head, [_cells(row) for row in shallow]),
-        Table("First layer at depth 6, 1000 samples.", head, [_cells(r) for r in deep if r.setting.endswith("6")]),
-        Table(
-            f"Soft forward compared with the truth, first layer: mean cosine (and median best scale) of {len(SEEDS)}"
-            " nets, by the standard deviation of hidden weights.",
-            ("", *(f"depth {depth}" for depth in deep_binary.DEPTHS)),
-            [(f"{spread:g}", *(f"{c:.3f} ({s:.2g})" for c, s in row)) for spread, row in cosines.items()],
-        ),
+        _many_table(many[1.0]),
+        Table(f"One net with one layer of 8 units, {DRAWS} samples.", HEAD, [_cells(row) for row in shallow]),
+        Table("First layer of one net with six layers, 1000 samples.", HEAD, last),
+        _soft_table(soft),
     ]
-    return Answer(
-        _checks({row.contender: row for row in shallow}, cosines), tables, figure=figures.overview([*shallow, *deep])
+    checks = [_check_unbiased(many[1.0]), _check_reinmax(many[1.0])]
+    checks += [*(_check_reversal(T, scores) for T, scores in many.items()), *_check_depth(ends), _check_soft(soft)]
+    remarks = f"The {len(SEEDS)} nets have the seeds {SEEDS[0]} to {SEEDS[-1]} in steps of 100."
+    return Answer(checks, tables, remarks, figures.overview([*shallow, *deep]))
+
+
+def _check_unbiased(many: Scores) -> Check:
+    square = mean_interval([s.bias**2 - s.error**2 for s in many[SCORE]])
+    return Check(
+        f"the score function has a bias below {UNBIASED:g}, which counts as none here",
+        f"squared bias, by an unbiased estimate: {words(square, '.5f')}; the limit is {UNBIASED**2:g}",
+        below([square], UNBIASED**2),
     )
 
 
-def _checks(rows: dict[str, ContenderScore], cosines: dict[float, list[tuple[float, float]]]) -> list[Check]:
-    loo, st, reinmax = (rows[name].score for name in ("score_function", "sampled logistic", "reinmax"))
-    bias = "not resolved" if not loo.resolved else f"{loo.bias:.3g}"
-    ends = {spread: (row[0][0], row[-1][0]) for spread, row in cosines.items()}
-    fell = all(last < first for first, last in ends.values())
-    words = ", ".join(f"{a:.2f} to {b:.2f} at {spread:g}" for spread, (a, b) in ends.items())
+def _check_reinmax(many: Scores) -> Check:
+    gain = mean_interval([a.bias - 0.5 * b.bias for a, b in zip(many[REINMAX], many[ST], strict=True)])
+    return Check(
+        "ReinMax has less than half of straight-through's bias",
+        f"ReinMax's bias minus half of straight-through's: {words(gain, '.3f')}",
+        below([gain], 0),
+    )
+
+
+def _check_reversal(T: float, many: Scores) -> Check:
+    orders = mean_interval([agreement_of_orders(net) for net in zip(*many.values(), strict=True)])
+    return Check(
+        f"with Gumbel-softmax at T = {T:g}, the order by one sample's cosine is nearly the reverse of that by bias: "
+        "rank correlation below -0.5",
+        f"rank correlation of the two orders of six estimators: {words(orders)}",
+        below([orders], -0.5),
+        f"The score function has the least bias and by far the smallest cosine. But at T = {T:g} Gumbel-softmax has no "
+        "less bias than straight-through, and a smaller cosine: these two are not in reverse order.",
+    )
+
+
+def _check_depth(ends: dict[int, Scores]) -> list[Check]:
+    level = together(len(DEEP))
+    right = {name: mean_interval(cosines(scores), level=level) for name, scores in ends[6].items()}
+    growth = {name: mean_interval(scale_growth(ends[1][name], ends[6][name]), level=level) for name in DEEP}
+    factors = (f"{name} {2**g.mean:.2f} ({2**g.low:.2f} to {2**g.high:.2f})" for name, g in growth.items())
     return [
-        Check("the score function is unbiased", f"bias {bias} ({loo.bias:.3g} ± {loo.error:.2g})", not loo.resolved),
         Check(
-            "ReinMax has far less bias than straight-through",
-            f"{reinmax.bias:.3f} ± {reinmax.error:.3f} against {st.bias:.3f} ± {st.error:.3f}",
-            reinmax.bias + 2 * reinmax.error < 0.5 * st.bias,
+            f"at depth 6 the directions are still right: cosine of the mean above {RIGHT:g}",
+            ", ".join(f"{name} {words(cosine, '.3f')}" for name, cosine in right.items()),
+            above(right.values(), RIGHT),
         ),
-        *(_check_reversal(T) for T in WARMTHS),
         Check(
-            "the soft forward's cosine falls with depth, from 1 to 6 layers",
-            "by the standard deviation of hidden weights: " + words,
-            fell,
-            "The result depends on the weights: the soft forward is wrong where units are far from linear. With small "
-            "hidden weights its cosine stays good or rises with depth; with large hidden weights it falls. One net of "
-            "either kind shows nothing. An enumeration written independently of this code gives the same result.",
+            "with depth the gradients become too short: the best scale grows from 1 to 6 layers",
+            "by the factor " + ", ".join(factors),
+            above(growth.values(), 0),
         ),
     ]
+
+
+def _check_soft(soft: dict[float, list[list[GradientScore]]]) -> Check:
+    level = together(len(SPREADS))
+    changes: dict[float, Interval] = {}
+    for spread, row in soft.items():
+        pairs = zip(cosines(row[0]), cosines(row[-1]), strict=True)
+        changes[spread] = mean_interval([last - first for first, last in pairs], level=level)
+    return Check(
+        "the soft forward's cosine falls with depth, from 1 to 6 layers",
+        "change, by the standard deviation of hidden weights: "
+        + ", ".join(f"{words(change, '+.2f')} at {spread:g}" for spread, change in changes.items()),
+        below(changes.values(), 0),
+        "The result depends on the weights: the soft forward is wrong where units are far from linear. An enumeration "
+        "written independently of this code gives the same result.",
+    )
+
+
+def _many_table(many: Scores) -> Table:
+    rows = [
+        (
+            name,
+            words(mean_interval([s.bias for s in scores]), ".3f"),
+            words(mean_interval(cosines(scores)), ".3f"),
+            words(mean_interval([s.sample_cosine for s in scores]), ".3f"),
+        )
+        for name, scores in many.items()
+    ]
+    title = (
+        f"{len(SEEDS)} nets with one layer of 8 units, 1000 samples each, Gumbel-softmax at T = 1: means, intervals. "
+        "The bias contains the sampling error of the mean, which is all of the score function's."
+    )
+    return Table(title, ("", "bias", "cosine of the mean", "cosine of one sample"), rows)
+
+
+def _soft_table(soft: dict[float, list[list[GradientScore]]]) -> Table:
+    rows = []
+    for spread, row in soft.items():
+        scales = [torch.tensor([s.scale or math.nan for s in scores]).median() for scores in row]
+        means = [mean_interval(cosines(scores)) for scores in row]
+        rows.append((f"{spread:g}", *(f"{words(c)}, {s:.2g}" for c, s in zip(means, scales, strict=True))))
+    title = (
+        f"Soft forward compared with the truth, first layer: mean cosine of {len(SEEDS)} nets with its interval, and "
+        "median best scale, by the standard deviation of hidden weights."
+    )
+    return Table(title, ("", *(f"depth {depth}" for depth in deep_binary.DEPTHS)), rows)
 
 
 def _rows(setting: Setting, draws: int) -> list[ContenderScore]:
@@ -78,40 +160,3 @@ def _rows(setting: Setting, draws: int) -> list[ContenderScore]:
 def _cells(row: ContenderScore) -> tuple[str, ...]:
     every = cells(row)
     return (figures.SHOWN[row.contender], every[1], every[2], every[3], every[5], every[4], every[7])
-
-
-def _soft(depth: int, spread: float) -> tuple[float, float]:
-    """Mean cosine and median best scale."""
-    found = []
-    for seed in SEEDS:
-        net, first = deep_binary.network(depth, spread=spread, seed=100 * seed), normal((48,), 100 * seed + 3) / 8**0.5
-        setting = Setting("", "", Heaviside(), first, gradient(net.expected, first), net.loss)
-        found.append(score(sample(Contender("", Smooth()), setting, draws=1).gradients, setting.truth))
-    cosines, scales = ([x or 0.0 for x in column] for column in zip(*((s.cosine, s.scale) for s in found), strict=True))
-    return sum(cosines) / len(cosines), float(torch.tensor(scales).median())
-
-
-def _check_reversal(T: float) -> Check:
-    orders = torch.tensor([_order(T, seed) for seed in SEEDS])
-    return Check(
-        f"with Gumbel-softmax at T = {T:g}, the order by one sample's cosine is nearly the reverse of that by bias",
-        f"rank correlation of the two orders of six estimators: {orders.mean():.2f}, mean of {len(SEEDS)} nets"
-        f" ({orders.min():.2f} to {orders.max():.2f})",
-        float(orders.mean()) < -0.5,
-        f"The score function has the least bias and by far the smallest cosine. But at T = {T:g} Gumbel-softmax has no "
-        "less bias than straight-through, and a smaller cosine: these two are not in reverse order.",
-    )
-
-
-def _order(T: float, seed: int) -> float:
-    """Rank correlation of bias and one sample's cosine, both best first, on a net; Gumbel-softmax at T."""
-    net, weights = binary_network.network(seed=100 * seed), normal((16 * 8,), 100 * seed + 3) / 4
-    setting = Setting("", "", Heaviside(), weights, gradient(net.expected, weights), net.loss)
-    six = (None, ReinMax(), Gumbel(T, value="soft"), Gumbel(T), Sampled(), Smooth())
-    found = [score(sample(Contender("", s), setting, draws=1000).gradients, setting.truth) for s in six]
-    return -_rank_correlation([s.bias if s.resolved else 0.0 for s in found], [s.sample_cosine for s in found])
-
-
-def _rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
-    ranks = torch.stack([torch.tensor(x).argsort().argsort().double() for x in (a, b)])
-    return float(torch.corrcoef(ranks)[0, 1])

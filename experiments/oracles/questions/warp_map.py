@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from experiments.oracles.answer import Answer, Check, Table
+from experiments.oracles.intervals import Interval, mean_interval, together
+from experiments.oracles.verdicts import above, below, words
 from experiments.oracles.warp import Cell, Regression, Rule, agreement, straight_through
 from experiments.plotting import COLOURS, style
 
 RATES, TIME = (10.0, 2.0, 0.4, 0.08), 400.0  # learning rates; rate times steps
-ADAM_RATES, ADAM_TIME = (1e-2, 2e-3, 4e-4), 1.0
+ADAM_RATES, ADAM_TIME, MEMORIES = (1e-2, 2e-3, 4e-4), 1.0, (0.999, 0.95)
+NETS, SEED = 10, 82
+
+Shares = list[Tensor]  # by rate, one share for each net
 
 
 def answer() -> Answer:
     """Gradient descent over learning rates, plain and warped; Adam, unwarped, over rates and memories."""
     net = Regression(Cell())
-    w = net.start(82)
+    w = net.start(SEED, NETS)
     warped, plain, idle, last = [], [], [], (w, w)
     for lr in RATES:
         steps, sgd = round(TIME / lr), partial(torch.optim.SGD, lr=lr)
@@ -27,71 +34,81 @@ def answer() -> Answer:
         other = net.train(net.cell.warp(w), partial(torch.optim.SGD, lr=lr * net.cell.rate), steps, straight_through)
         warped.append(agreement(periodic, other))
         plain.append(agreement(periodic, net.train(w, sgd, steps, straight_through)))
-        idle.append(agreement(periodic, torch.cat([net.cell.rounded(w), w[:1]]).expand_as(periodic)))
-        last = (periodic[-1, :-1], other[-1, :-1])
-    adam = {memory: [_adam(net, w, lr, memory) for lr in ADAM_RATES] for memory in (0.999, 0.95)}
-    checks = [
+        idle.append(agreement(periodic, torch.cat([net.cell.rounded(w), w[:, :1]], -1).expand_as(periodic)))
+        last = (periodic[-1, 0, :-1], other[-1, 0, :-1])
+    adam = {memory: [_adam(net, w, lr, memory) for lr in ADAM_RATES] for memory in MEMORIES}
+    remarks = (
+        f"{NETS} nets, each with its own weights, samples and teacher (seeds 80 to {SEED}), full batches, float64. A "
+        "share is a mean over the second half of training and over nets, with its interval. The result is about "
+        "rounded weights under a derivative that is positive everywhere. It says nothing about activations."
+    )
+    by_map = {"warped": warped, "unwarped": plain, "weights at the start": idle}
+    by_memory = {f"beta2 = {memory:g}": shares for memory, shares in adam.items()}
+    tables = [
+        _table("Share of equal rounded weights, gradient descent.", RATES, by_map),
+        _table("The same, Adam, unwarped.", ADAM_RATES, by_memory),
+    ]
+    return Answer(_checks(warped, plain, adam), tables, remarks, _figure(warped, plain, last))
+
+
+def _checks(warped: Shares, plain: Shares, adam: dict[float, Shares]) -> list[Check]:
+    level = together(len(RATES) - 1)
+    growth = [mean_interval((b - a).tolist(), level=level) for a, b in pairwise(warped)]
+    most = [mean_interval(shares.tolist(), level=together(len(RATES))) for shares in plain]
+    gain = _interval(adam[0.95][-1] - adam[0.999][-1])
+    return [
         Check(
-            "with the warp, agreement grows as the learning rate falls",
-            _words(warped, RATES),
-            warped[-1] > 0.8 and warped[-1] > warped[0],
+            "with the warp, agreement grows with each fall of the learning rate",
+            ", ".join(f"{words(more, '+.3f')} to {lr:g}" for more, lr in zip(growth, RATES[1:], strict=True)),
+            above(growth, 0),
         ),
         Check(
-            "without the warp, fewer than 40 % of the rounded weights agree",
-            _words(plain, RATES),
-            max(plain) < 0.4,
+            "without the warp, fewer than 40 % of the rounded weights agree, at every rate",
+            ", ".join(f"{words(share)} at {lr:g}" for share, lr in zip(most, RATES, strict=True)),
+            below(most, 0.4),
             "Some of these weights agree because they never leave their first rounding cell; the table's last row has"
             " their share.",
         ),
         Check(
             "Adam needs no warp where its memory is short compared with the time in a cell: at the smallest rate more"
             " weights agree with beta2 = 0.95 than with 0.999",
-            f"{adam[0.95][-1]:.2f} against {adam[0.999][-1]:.2f}",
-            adam[0.95][-1] > adam[0.999][-1] + 0.1,
+            f"difference of shares {words(gain)}",
+            above([gain], 0),
         ),
     ]
-    tables = [
-        Table("Share of equal rounded weights, gradient descent.", ("rate", *(f"{r:g}" for r in RATES)),
-              [("warped", *map(_two, warped)), ("unwarped", *map(_two, plain)),
-               ("weights at the start", *map(_two, idle))]),
-        Table("The same, Adam, unwarped.", ("rate", *(f"{r:g}" for r in ADAM_RATES)),
-              [(f"beta2 = {memory:g}", *map(_two, values)) for memory, values in adam.items()]),
-    ]  # fmt: skip
-    remarks = (
-        "One net, full batches, float64; each share is a mean over the second half of training. The result is about "
-        "rounded weights under a derivative that is positive everywhere. It says nothing about activations."
-    )
-    return Answer(checks, tables, remarks, _figure(warped, plain, last))
+
+
+def _interval(shares: Tensor) -> Interval:
+    return mean_interval(shares.tolist())
+
+
+def _table(title: str, rates: Sequence[float], rows: dict[str, Shares]) -> Table:
+    cells = [(name, *(words(_interval(share)) for share in shares)) for name, shares in rows.items()]
+    return Table(title, ("rate", *(f"{lr:g}" for lr in rates)), cells)
 
 
 def _periodic(cell: Cell) -> Rule:
     return lambda w, g: g * cell.slope(w)
 
 
-def _adam(net: Regression, w: Tensor, lr: float, memory: float) -> float:
+def _adam(net: Regression, w: Tensor, lr: float, memory: float) -> Tensor:
     steps, adam = round(ADAM_TIME / lr), partial(torch.optim.Adam, lr=lr, betas=(0.9, memory))
     return agreement(net.train(w, adam, steps, _periodic(net.cell)), net.train(w, adam, steps, straight_through))
 
 
-def _two(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _words(values: list[float], rates: tuple[float, ...]) -> str:
-    return ", ".join(f"{value:.2f} at {rate:g}" for value, rate in zip(values, rates, strict=True))
-
-
-def _figure(warped: list[float], plain: list[float], last: tuple[Tensor, Tensor]) -> Any:
+def _figure(warped: Shares, plain: Shares, last: tuple[Tensor, Tensor]) -> Any:
     with style() as figure_class:
         figure = figure_class(figsize=(9, 3.2))
         left, right = figure.subplots(1, 2)
-        left.plot(RATES, warped, marker="o", color=COLOURS[0], label="warped")
-        left.plot(RATES, plain, marker="s", color=COLOURS[1], label="unwarped")
+        for name, shares, colour, marker in (("warped", warped, COLOURS[0], "o"), ("unwarped", plain, COLOURS[1], "s")):
+            intervals = [_interval(share) for share in shares]
+            left.errorbar(RATES, [i.mean for i in intervals], [i.high - i.mean for i in intervals], marker=marker,
+                          color=colour, label=name, elinewidth=0.8)  # fmt: skip
         left.set(xscale="log", xlabel="learning rate", title="share of equal rounded weights", ylim=(0, 1.03))
         left.legend()
         right.plot(*last, linestyle="", marker=".", color=COLOURS[0])
         right.set(
-            title=f"rounded weights at rate {RATES[-1]:g}",
+            title=f"rounded weights at rate {RATES[-1]:g}, first net",
             xlabel="periodic derivative",
             ylabel="warped straight-through",
         )

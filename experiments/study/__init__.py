@@ -1,0 +1,1 @@
+"""A study: one question, from its registered file through choosing and reporting to a report."""
