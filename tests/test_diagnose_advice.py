@@ -179,7 +179,7 @@ def test_an_exception_of_plain_python_is_placed_in_its_module() -> None:
 
 def test_the_first_value_that_is_not_finite_is_named_before_an_exception() -> None:
     """Case K04."""
-    found = between(lambda c: torch.distributions.Categorical(logits=c / (c - c)).probs)
+    found = between(lambda c: torch.distributions.Categorical(logits=c / (c - c), validate_args=True).probs)
     assert [f.kind for f in found.findings] == ["exception", "not finite"]
     assert found.findings[1].operation in ("div", "__truediv__")
     assert found.findings[1].place.file == __file__
