@@ -78,7 +78,8 @@ def place_of(error: BaseException, names: dict[nn.Module, str]) -> Place:
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        layer = _module(trace.tb_frame, names) or layer
+        owner = _module(trace.tb_frame, names)
+        layer = layer if owner is None else owner  # an empty container counts as False
         if not code.co_filename.startswith(SKIPPED):
             found = Place(code.co_filename, trace.tb_lineno, code.co_name)
         trace = trace.tb_next
