@@ -15,7 +15,7 @@ def started(cwd, *arguments):
     return subprocess.Popen([*TRAIN, *SHORT, *arguments], cwd=cwd, **QUIET)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sixteen_runs_at_once_into_one_root(tmp_path):
     running = [started(tmp_path, "resume=never") for _ in range(16)]
     errors = [process.communicate(timeout=300)[1] for process in running]

@@ -405,7 +405,7 @@ def test_the_toy_trained_ends_where_it_is_predicted(strategy, p, off):
     assert (toy.final_losses(toy.train(strategy)).mean(1) - expected).abs().max() < off
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("strategy", "published"),
     [(Sampled(), TRACES["straight-through"]), (ReinMax(), TRACES["ReinMax"])],
