@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.ao.quantization as ao
 import torch.nn.functional as F
+from test_through import by_default
 from torch import Tensor, nn
 
 from each import each
@@ -116,7 +117,7 @@ def test_each_module_is_the_surrogate_call(name: str, s: Strategy) -> None:
         assert same(value, plain)
     weight = torch.randn(plain.shape, generator=generator(3), dtype=torch.float64).to(x.dtype)
     got = gradients(lambda x: model(x * 1), [x], weight)[0]
-    right = gradients(lambda x: reference(s, x, module), [x], weight)[0]
+    right = gradients(lambda x: reference(by_default(s), x, module), [x], weight)[0]
     torch.testing.assert_close(got, right)
     for evaluated in (model.eval(), model.train()):
         with mode(model, "hard"):
@@ -161,11 +162,11 @@ def net() -> Net:
 
 def test_the_report_names_what_was_converted_and_what_not() -> None:
     model = net()
-    report = convert(model, STE, clamp=None)
+    report = convert(model, STE, max=STE, clamp=None)
     assert {(row.call, row.where, row.fate) for row in report.replaced} == {
-        ("ReLU", "stem.2", "ReLU() by StraightThrough(temperature=0.7)"),
+        ("ReLU", "stem.2", "ReLU() by Subgradient()"),
         ("MaxPool2d", "body.2", "Max() by StraightThrough(temperature=0.7)"),
-        ("PReLU", "head.4", "ReLU() by StraightThrough(temperature=0.7)"),
+        ("PReLU", "head.4", "ReLU() by Subgradient()"),
     }
     assert {(row.call, row.where, row.fate) for row in report.not_replaced} == {
         ("Hardswish", "body.3", "no strategy chosen"),

@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from torch.func import grad, hessian, jacfwd, vmap
 
 from each import each
-from products import HALF, gradients, same
+from products import HALF, OP_CLASSES, gradients, same
 from surrogates import EmptyCell, HardLayer, through
 from surrogates.core import Strategy
 from surrogates.ops.abs import Abs
@@ -31,6 +32,7 @@ from surrogates.ops.sort import Sort
 from surrogates.ops.top_k import TopK
 from surrogates.ops.trunc import Trunc
 from surrogates.own_model.calls import COMPARISONS, ELEMENTWISE, INDICES, SELECTION, functions
+from surrogates.own_model.through import Through
 from surrogates.strategies.rewrite import Rewrite
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
@@ -38,6 +40,7 @@ from surrogates.strategies.subgradient import Subgradient
 
 STE, SOFT, SUB = StraightThrough(temperature=0.7), Smooth(temperature=0.4), Subgradient()
 STRATEGIES = [SUB, STE, SOFT]
+KEEPING = (Abs, Max, Maximum, Min, Minimum, ReLU, Sort, TopK)  # their derivative under a straight-through default
 by_strategy = pytest.mark.parametrize("s", STRATEGIES, ids=lambda s: type(s).__name__)
 
 
@@ -48,6 +51,11 @@ def number(seed: int, *shape: int) -> Tensor:
 SCALES, ZEROS = torch.tensor([0.1, 0.4, 0.7]), torch.tensor([0, 3, 8], dtype=torch.int32)
 WEIGHT = torch.tensor([0.3], dtype=torch.float64)
 X, Y = number(0, 3, 4), number(1, 3, 4).abs() + 0.3
+
+
+def by_default(s: Strategy) -> Callable[..., Tensor]:
+    """What each op gets where the strategy is the default."""
+    return lambda op, *x: (SUB if isinstance(s, StraightThrough) and isinstance(op, KEEPING) else s)(op, *x)
 
 
 def step(s: Strategy, x: Tensor, zero: float = 0.0) -> Tensor:
@@ -166,21 +174,32 @@ def values(result: Tensor | tuple[Tensor, Tensor]) -> Tensor:
     return result[0] if isinstance(result, tuple) else result
 
 
-def agree(s: Strategy, call: Callable[..., Tensor], reference: Callable[..., Tensor], *x: Tensor) -> object:
+def agree(s: Strategy, call: Callable[..., Tensor], reference: Callable[..., Tensor], *x: Tensor) -> None:
+    """The call is the reference, with the strategy as default and with every op named."""
+    same_call(partial(through, s, empty="raise"), s, call, partial(reference, by_default(s)), *x)
+    if s is STE:
+        same_call(partial(through, None, **dict.fromkeys(OP_CLASSES, s)), s, call, partial(reference, s), *x)
+
+
+def same_call(
+    block: Callable[[], Through],
+    s: Strategy,
+    call: Callable[..., Tensor],
+    reference: Callable[..., Tensor],
+    *x: Tensor,
+) -> None:
     """Values bit for bit those without the block, if the strategy is hard; derivatives those of the reference."""
 
     def taken(*x: Tensor) -> Tensor:
-        with through(s, empty="raise") as report:
+        with block() as report:
             y = call(*x)
         assert report.replaced
         assert not report.not_replaced, report
-        reports.append(report)
         return y
 
-    reports: list[object] = []
     leaves = [t.clone().requires_grad_() for t in x]
     with torch.no_grad():
-        plain, expected = call(*x), reference(s, *x)
+        plain, expected = call(*x), reference(*x)
     value = taken(*leaves)
     if s.soft_forward:
         torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-12)
@@ -189,11 +208,10 @@ def agree(s: Strategy, call: Callable[..., Tensor], reference: Callable[..., Ten
     weight = number(9, *plain.shape)
     for got, right in zip(
         gradients(taken, list(x), weight),
-        gradients(lambda *x: reference(s, *x), list(x), weight.to(expected.dtype)),
+        gradients(reference, list(x), weight.to(expected.dtype)),
         strict=True,
     ):
         torch.testing.assert_close(got, right, rtol=1e-10, atol=1e-12)
-    return reports[0]
 
 
 @by_strategy
@@ -284,7 +302,7 @@ def test_second_derivatives_are_those_of_the_surrogate() -> None:
     def f(x: Tensor) -> Tensor:
         return (x.round() * x.relu()).sum()
 
-    with through(STE):
+    with through(STE, relu=STE):
         got = hessian(f)(X[0])
     right = hessian(lambda x: (STE(Round(), x) * STE(ReLU(), x)).sum())(X[0])
     torch.testing.assert_close(got, right)
@@ -570,7 +588,7 @@ def test_a_quantizer_written_by_hand_has_exactly_its_levels() -> None:
     def quantizer(x: Tensor, scale: Tensor) -> Tensor:
         return (x / scale).round().clamp(-8, 7) * scale
 
-    with through(STE, clamp=SUB) as report:
+    with through(STE) as report:
         a, s = x.clone().requires_grad_(), scale.clone().requires_grad_()
         y = quantizer(a, s)
     assert torch.equal(y, quantizer(x, scale))

@@ -184,10 +184,12 @@ def test_what_is_not_understood_is_reported() -> None:
     assert not report.replaced
 
 
-def test_an_estimator_leaves_a_clip_its_subgradient() -> None:
+def test_an_estimator_leaves_a_continuous_op_its_subgradient() -> None:
     x = X.clone().requires_grad_()
     with through(Dither()) as report:
-        torch.fake_quantize_per_tensor_affine(x, 0.5, 0, -2, 1)
-    (row,) = report.replaced
-    assert row.fate.startswith("Round() by Dither")
-    assert "Minimum() by Subgradient" in row.fate
+        torch.fake_quantize_per_tensor_affine(x, 0.5, 0, -2, 1), x.relu(), x.max()
+    assert [row.fate for row in report.replaced] == [
+        "Round() by Dither(); Maximum() by Subgradient(); Minimum() by Subgradient()",
+        "ReLU() by Subgradient()",
+        "Max() by Subgradient()",
+    ]

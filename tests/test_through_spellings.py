@@ -8,19 +8,23 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from each import each
+from products import OP_CLASSES
 from surrogates import convert, through
 from surrogates.core import Strategy
 from surrogates.strategies.smooth import Smooth
 from surrogates.strategies.ste import StraightThrough
 from surrogates.strategies.subgradient import Subgradient
 
-STRATEGIES: dict[str, Strategy] = {
-    "subgradient": Subgradient(),
+STRAIGHT: dict[str, Strategy] = {
     "ste": StraightThrough(temperature=0.7),
     "ste, identity": StraightThrough(carrier="identity"),
     "ste, smooth": StraightThrough(carrier="smooth", temperature=1.3),
-    "smooth": Smooth(temperature=0.4),
 }
+# The default strategy, and those of named ops.
+Choice = tuple[Strategy | None, dict[str, Strategy]]
+CHOICES: dict[str, Choice] = {"subgradient": (Subgradient(), {}), "smooth": (Smooth(temperature=0.4), {})}
+CHOICES |= {name: (s, {}) for name, s in STRAIGHT.items()}
+CHOICES |= {f"{name}, named": (None, dict.fromkeys(OP_CLASSES, s)) for name, s in STRAIGHT.items()}
 # Kinks, ties, and numbers away from them; `B` is compared and combined with them.
 A = torch.tensor([[-7.0, -1.0, -0.4, 0.0, 0.6], [1.0, 1.0, 3.3, 6.0, 6.0]], dtype=torch.float64)
 B = torch.tensor([[-1.0, -1.0, 0.3, 0.0, 2.0], [1.0, 0.4, -2.0, 6.0, 7.0]], dtype=torch.float64)
@@ -111,35 +115,35 @@ SPELLINGS: dict[str, list[Spelling]] = {
 }
 
 
-def by_both(spelling: Spelling, strategy: Strategy) -> tuple[Tensor, ...]:
+def by_both(spelling: Spelling, choice: Choice) -> tuple[Tensor, ...]:
     """The value, and the derivatives by x and y, weighted by place."""
     x, y = A.clone().requires_grad_(), B.clone().requires_grad_()
-    with through(strategy):
+    with through(choice[0], **choice[1]):
         value = spelling(x, y)
     weights = torch.arange(1, value.numel() + 1, dtype=value.dtype).reshape(value.shape)
     slopes = torch.autograd.grad((value * weights).sum(), (x, y), materialize_grads=True)
     return value.detach(), *slopes
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("choice", CHOICES)
 @each("name", SPELLINGS)
-def test_equal_functions_have_equal_derivatives(name: str, strategy: str) -> None:
-    if strategy == "ste, identity" and name == "a mask":
+def test_equal_functions_have_equal_derivatives(name: str, choice: str) -> None:
+    if "identity" in choice and name == "a mask":
         return  # exists for heaviside and not for comparisons
     first, *others = SPELLINGS[name]
-    right = by_both(first, STRATEGIES[strategy])
+    right = by_both(first, CHOICES[choice])
     for i, spelling in enumerate(others, 1):
-        for got, wanted in zip(by_both(spelling, STRATEGIES[strategy]), right, strict=True):
+        for got, wanted in zip(by_both(spelling, CHOICES[choice]), right, strict=True):
             torch.testing.assert_close(got, wanted, msg=lambda m, i=i: f"spelling {i}: {m}")
 
 
 @each("make, function", [(nn.Hardtanh, F.hardtanh), (nn.ReLU6, F.relu6), (nn.Hardswish, F.hardswish)])
 def test_a_converted_module_has_the_derivative_of_its_function(make: type, function: Callable[..., Tensor]) -> None:
-    for strategy in STRATEGIES.values():
+    for choice in CHOICES.values():
         model = nn.Sequential(make())
-        convert(model, strategy)
+        convert(model, choice[0], **choice[1])
         x = A.clone().requires_grad_()
-        got, right = torch.autograd.grad(model(x).sum(), x)[0], by_both(lambda x, y: function(x).sum(), strategy)[1]
+        got, right = torch.autograd.grad(model(x).sum(), x)[0], by_both(lambda x, y: function(x).sum(), choice)[1]
         torch.testing.assert_close(got, right)
 
 
@@ -166,8 +170,8 @@ def test_a_clip_passes_half_on_its_bounds_on_every_torch() -> None:
 def test_ternary_codes_on_the_bounds_of_their_clip_still_train(strategy: Strategy) -> None:
     """Case K08."""
     x = torch.tensor([-2.2, -0.8, 0.1, 0.9, 1.2], requires_grad=True)
-    for clip in ("ste", "subgradient"):
-        with through(strategy, clamp=clip):
+    for named in ({"clamp": "ste"}, {}):
+        with through(strategy, **named):
             y = x.round().clamp(-1, 1)
         slope = torch.autograd.grad(y.sum(), x)[0]
         assert torch.all(slope[1:] > 0.2)
@@ -179,7 +183,7 @@ def test_a_learned_bit_width(clip: Callable[[Tensor, Tensor], Tensor]) -> None:
     """Case K08: n = 2^(round(b) - 1) levels on each side, clipped to -n .. n - 1, step m / n."""
     x = torch.linspace(-1.2, 1.2, 25, dtype=torch.float64)
     b, m = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (3.4, 1.0))
-    with through("ste", clamp="subgradient"):
+    with through("ste"):
         n = 2 ** (b.round() - 1)
         q = clip((x / (m / n)).round(), n) * (m / n)
     by_b, by_m = torch.autograd.grad((q - x).square().sum(), (b, m))
