@@ -241,6 +241,16 @@ def test_copies_pickles_and_checkpoints() -> None:
             assert torch.equal(twin(X), model(X))
 
 
+def test_a_hard_layer_that_was_exchanged_saves_and_loads_its_temperature() -> None:
+    model = nn.Sequential(nn.ReLU())
+    convert(model, SUB)
+    model[0].hard[0] = HardLayer(ReLU(), Smooth(temperature=1.0, schedule="linear", final_temperature=0.1))
+    twin = copy.deepcopy(model)
+    anneal(model, 0.5)
+    twin.load_state_dict(model.state_dict())
+    assert torch.equal(twin(X), model(X))
+
+
 def test_annealing_and_noise_act_on_converted_modules() -> None:
     model = nn.Sequential(nn.ReLU())
     convert(model, Smooth(temperature=1.0, schedule="linear", final_temperature=0.1))

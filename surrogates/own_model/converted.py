@@ -76,8 +76,9 @@ class Converted(nn.Module):
     def _save_to_state_dict(self, *args: Any) -> None:
         self.original._save_to_state_dict(*args)
 
-    def _load_from_state_dict(self, *args: Any) -> None:
-        self.original._load_from_state_dict(*args)
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
+        own = {name: value for name, value in state_dict.items() if not name.startswith(f"{prefix}hard.")}
+        self.original._load_from_state_dict(own, prefix, *args)
 
     def extra_repr(self) -> str:
         """The original module."""
