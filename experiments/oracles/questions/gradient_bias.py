@@ -31,7 +31,7 @@ from surrogates.strategies.smooth import Smooth
 
 DRAWS = 4000
 WARMTHS = (0.5, 1.0)
-SPREADS, SEEDS = (0.5, 1.0, 2.0), range(100_000, 101_200, 100)
+SPREADS, SEEDS = (0.5, 1.0, 2.0), range(140_000, 141_200, 100)
 UNBIASED, RIGHT = 0.05, 0.95  # a bias that counts as none; a cosine that counts as right
 HEAD = ("", "bias", "deviation", "cosine of the mean", "best scale", "cosine of one sample", "descent")
 
