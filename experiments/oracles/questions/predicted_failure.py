@@ -33,9 +33,9 @@ THETA, WARMTHS = -1.0, (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 def answer() -> Answer:
     """Four trainings of 8000 steps, all three powers at once; Gumbel-softmax's mean derivative over T."""
     curves = {name: toy.train(strategy, seed=SEED) for name, strategy in ARMS.items()}
-    ends = {name: [_interval(row) for row in toy.final_losses(curve)] for name, curve in curves.items()}
+    ends = {name: toy.final_losses(curve).tolist() for name, curve in curves.items()}
     rows = [("predicted for straight-through", *_four(WRONG)), ("optimum", *_four(BEST))]
-    rows += [(name, *(words(i, ".4f") for i in intervals)) for name, intervals in ends.items()]
+    rows += [(name, *(words(mean_interval(losses), ".4f") for losses in end)) for name, end in ends.items()]
     soft, hard = ([toy.mean_slope(Gumbel(T, value=value), THETA, 2.0) for T in WARMTHS] for value in ("soft", "hard"))
     p = 1 / (1 + math.exp(-THETA))
     truth = p * (1 - p) * ((1 - toy.C) ** 2 - toy.C**2)
@@ -54,11 +54,9 @@ def answer() -> Answer:
     return Answer(checks, [Table(title, head, rows), means], figure=_figure(curves))
 
 
-def _interval(losses: Tensor) -> Interval:
-    return mean_interval(losses.tolist(), level=together(len(toy.POWERS)))
-
-
-def _check_ends(ends: dict[str, list[Interval]]) -> list[Check]:
+def _check_ends(losses: dict[str, list[list[float]]]) -> list[Check]:
+    level = together(len(toy.POWERS))
+    ends = {name: [mean_interval(row, level) for row in rows] for name, rows in losses.items()}
     off = [i.moved(wrong) for i, wrong in zip(ends["straight-through"], WRONG, strict=True)]
     over = {
         name: [i.moved(best) for i, best in zip(ends[name], BEST, strict=True)]
