@@ -113,7 +113,7 @@ def test_ops_benchmark_runs_and_has_a_row_for_every_elementwise_op() -> None:
     assert done.stdout.count("64 x 64") == done.stdout.count("in `through`") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("script", ["step.py", "startup.py"])
 def test_benchmark_of_train_py_prints_its_row(script: str) -> None:
     done = run(script, "--pairs", "1")

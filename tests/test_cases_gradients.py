@@ -258,10 +258,9 @@ def test_half_precision_at_a_small_temperature_does_not_overflow() -> None:
     for dtype in HALF:
         for op in OPS:
             for cell in cells(op, one_kernel=True):
-                for T in (1e-3, 1e-2):
-                    inputs = filled(op, *[torch.tensor([[70.0, 65.6], [-6e4, 6e4]], dtype=dtype)] * arity(op))
-                    assert cell(*inputs, T=T).isfinite().all(), (cell, dtype, T)
-                    assert all(g.isfinite().all() for g in gradients(lambda *i, c=cell, T=T: c(*i, T=T), inputs)), cell
+                inputs = filled(op, *[torch.tensor([[70.0, 65.6], [-6e4, 6e4]], dtype=dtype)] * arity(op))
+                assert cell(*inputs, T=1e-3).isfinite().all(), (cell, dtype)
+                assert all(g.isfinite().all() for g in gradients(lambda *i, c=cell: c(*i, T=1e-3), inputs)), cell
     assert SOFT(ArgMax(), x, T=1e-3).tolist() == [[1, 0]]
 
 

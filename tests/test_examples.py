@@ -81,7 +81,7 @@ def test_spiking_net_learns_under_both_kernels(output) -> None:
         assert row(text, kernel)[0] > subgradient + 10
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_attention_finds_the_position_under_all_but_the_subgradient(output) -> None:
     text = output("hard_attention", 200)
     assert row(text, "subgradient")[0] < 25

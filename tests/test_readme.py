@@ -17,7 +17,7 @@ pytest.importorskip("scipy")
 README = (ROOT / "README.md").read_text()
 TABLE = re.findall(r"^\| [^|]+ \| `((?:python|hardgrad|tensorboard) [^`]+)`", README, re.MULTILINE)
 BLOCKS = re.findall(r"^((?:python train.py|hardgrad) .+)$", README, re.MULTILINE)
-LONG = ("experiment=gradient_bias",)  # minutes: only planned
+LONG = ("experiment=strategies", "experiment=gradient_bias")  # minutes: only planned
 WHOLE = ("--help", "dry_run=true", "debug=one_batch")  # short as they are
 SHORT = ["max_steps=20", "eval_every=10", "model.width=8"]
 SERVERS = ("hardgrad dashboard", "tensorboard")
@@ -70,9 +70,18 @@ def test_the_commands_of_the_table(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_of_the_results(tmp_path):
+def test_the_commands_of_the_results(tmp_path):
+    preset, compared, _ = BLOCKS
+    assert "412 of 424" in run(preset, tmp_path)
+    run("python train.py -m strategy=ste,smooth seed=0,1 hydra.sweep.dir=runs/strategies", tmp_path)
+    run(compared, tmp_path)
+    assert (tmp_path / "table.md").read_text().startswith("| component")
+
+
+@pytest.mark.slow
+def test_the_study_of_the_results(tmp_path):
     """The study with one pair, one value of each key, and few steps."""
-    (study,) = BLOCKS
+    _, _, study = BLOCKS
     content = yaml.safe_load((CONF / "study" / "strategies.yaml").read_text())
     content["settings"] |= {"max_steps": 20, "eval_every": 10, "model.width": 8}
     content["grids"] = {key: values[:1] for key, values in content["grids"].items()}

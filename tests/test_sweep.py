@@ -99,6 +99,23 @@ def test_text_in_a_point_that_lists_values_is_a_point_for_each():
     ]
 
 
+def test_the_preset_of_the_readme_reports_every_cell_at_a_rate_that_was_tried():
+    preset = yaml.safe_load((CONF / "experiment" / "strategies.yaml").read_text())["hydra"]["sweeper"]["points"]
+    jobs = [dict(override.split("=") for override in job) for job in job_overrides([], {}, preset)]
+    assert len({tuple(sorted(job.items())) for job in jobs}) == len(jobs) == 424
+    tried, reported = {}, {}
+    for job in jobs:
+        cells = tried if int(job["seed"]) >= 100 else reported
+        cells.setdefault((job["component"], job["strategy"]), {}).setdefault(job["optimizer.lr"], set()).add(
+            job["seed"]
+        )
+    assert tried.keys() - reported.keys() == {("binary", "rewrite")}  # which does not exist
+    for cell, ((rate, seeds),) in ((cell, rates.items()) for cell, rates in reported.items()):
+        assert seeds == {str(seed) for seed in range(8)}
+        assert float(min(tried[cell], key=float)) < float(rate) < float(max(tried[cell], key=float))
+    assert all(seeds == {"100", "101", "102"} for rates in tried.values() for seeds in rates.values())
+
+
 def test_points_and_filters_have_one_shape():
     from experiments.config.values import ConfigError
 
@@ -346,7 +363,7 @@ def test_an_old_failure_is_listed_again_and_not_run_again(tmp_path, monkeypatch)
     assert tree(tmp_path) == before
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_sweeps_of_the_same_second_into_one_root(tmp_path):
     """Each job is made by one of them, whole; what the other one holds is said and is no success."""
     own = ["-m", "seed=0,1,2", "max_steps=200", "eval_every=50", "hydra.sweep.dir=runs/one"]

@@ -18,7 +18,7 @@ PRODUCTS = ("Mul", "Mm", "Mv", "Addmm", "Addmv", "Bmm", "Baddbmm", "Dot", "Convo
 class Cause:
     """A call that keeps parameters (bits) from a gradient; `source` is the value whose numbers cause it."""
 
-    kind: str  # cut, flattened, not finite, exception
+    kind: str  # cut, flattened, cancelled, not finite, exception
     call: Operation
     parameters: int
     node: Node | None = None
@@ -26,6 +26,7 @@ class Cause:
     source: Value | None = None
     given_to: Operation | None = None  # the first call that was given the source
     zero_times_infinity: bool = False
+    uses: tuple[Operation, ...] = ()  # of a tensor whose gradients cancel
 
 
 @dataclass
@@ -111,6 +112,20 @@ def explosions(lineage: Lineage, backward: Backward, graph: dict[Node, int], aff
     return list(found.values())
 
 
+def first_not_finite(trace: Trace) -> Cause | None:
+    """The first call on the way to the last one whose result is not finite; before an exception of plain Python."""
+    wanted = set(trace.calls[-1].inputs) if trace.calls else set()
+    found: Cause | None = None
+    for call in reversed(trace.calls):
+        if wanted.isdisjoint(call.outputs):
+            continue
+        wanted.update(call.inputs)
+        broken = next((value for value in call.outputs if not value.finite), None)
+        if broken:
+            found = Cause("not finite", call, 0, source=broken, given_to=trace.calls[-1])
+    return found
+
+
 def origin(value: Value, given_to: Operation, has: Callable[[Value], bool]) -> tuple[Value, Operation]:
     """The earliest value on a way back along values that all have a property, and the call that was given it."""
     while (maker := value.call) is not None:
@@ -119,6 +134,11 @@ def origin(value: Value, given_to: Operation, has: Callable[[Value], bool]) -> t
             break
         value, given_to = earlier, maker
     return value, given_to
+
+
+def names_of(bits: int, parameters: Iterable[str]) -> tuple[str, ...]:
+    """The names of the parameters whose bits are set."""
+    return tuple(name for index, name in enumerate(parameters) if bits >> index & 1)
 
 
 def union(bits: Iterable[int]) -> int:

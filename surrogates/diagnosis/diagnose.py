@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,14 +12,17 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node
 
 from surrogates.diagnosis.backward import Backward, differentiate, masks, reachable
-from surrogates.diagnosis.causes import Cause, Lineage, cuts, departures, explosions, stops, union
+from surrogates.diagnosis.cancellations import cancellations
+from surrogates.diagnosis.causes import Cause, Lineage, cuts, departures, explosions, names_of, stops, union
 from surrogates.diagnosis.checks import check_arguments, check_loss
+from surrogates.diagnosis.failures import failed_backward, failed_forward
 from surrogates.diagnosis.keep_state import keep_state
 from surrogates.diagnosis.numbers import state
-from surrogates.diagnosis.place import Place, place_of
-from surrogates.diagnosis.reasons import exception_finding, merge, to_finding, unrelated_loss
+from surrogates.diagnosis.place import Place
+from surrogates.diagnosis.reasons import merge, to_finding, unrelated_loss
 from surrogates.diagnosis.report import Diagnosis
 from surrogates.diagnosis.trace import Trace, Value
+from surrogates.diagnosis.trials import try_remedies
 
 
 def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagnosis:
@@ -28,8 +31,9 @@ def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagn
     `batch` is a pair (inputs, target), with the loss `loss_fn(model(inputs), target)`; for any other batch the loss is
     `loss_fn(model(batch))`. Inputs in a tuple or list are the model's arguments, inputs in a dictionary its keyword
     arguments.
-    One forward and one backward pass run, in the model's own mode. Parameters, their `.grad`, buffers, attributes and
-    the random generators are restored afterwards. An exception in a pass is part of the report.
+    One forward and one backward pass run, in the model's own mode, and a pair of passes for each remedy that is tried.
+    A remedy is printed as tried if parameters got a gradient with it. Parameters, their `.grad`, buffers, attributes
+    and the random generators are restored after each pair. An exception in a pass is part of the report.
 
     The report covers calls of torch functions, Tensor methods and operators, and custom autograd Functions. Everything
     inside TorchScript is one step without a line.
@@ -38,13 +42,24 @@ def diagnose(model: nn.Module, loss_fn: Callable[..., Any], batch: Any) -> Diagn
     Raises ValueError if the model has reentrant checkpoints, whose gradients exist in backward() only.
     """
     check_arguments(model, loss_fn)
+
+    def run(block: contextlib.AbstractContextManager[object]) -> Diagnosis:
+        return _run(model, loss_fn, batch, block)
+
+    return try_remedies(run(contextlib.nullcontext()), model, run)
+
+
+def _run(
+    model: nn.Module, loss_fn: Callable[..., Any], batch: Any, block: contextlib.AbstractContextManager[object]
+) -> Diagnosis:
+    """The diagnosis of the passes inside a block, with remedies that were not tried."""
     trace = Trace(model, _forward.__code__)
     with keep_state(model), torch.inference_mode(False), torch.enable_grad(), _eager():
         try:
-            with trace:
+            with block, trace:
                 loss = _forward(model, loss_fn, batch)
         except Exception as error:
-            return _failed_forward(model, trace, error)
+            return failed_forward(model, trace, error)
         check_loss(loss)
         return _examine(model, trace, loss)
 
@@ -69,10 +84,10 @@ def _examine(model: nn.Module, trace: Trace, loss: Any) -> Diagnosis:
     if value is not None and value.tensor.requires_grad:
         backward, graph = differentiate(loss, lineage.parameters), masks(reachable(loss.grad_fn), lineage.parameters)
     if backward.error is not None:
-        return _failed_backward(model, trace, backward, loss)
+        return failed_backward(model, trace, backward, loss)
     states = {name: state(g) for name, g in zip(trained, backward.gradients, strict=True)}
     causes = _causes(lineage, value, backward, graph, states)
-    findings = [to_finding(cause, _names(cause.parameters, trained)) for cause in causes]
+    findings = [to_finding(cause, names_of(cause.parameters, trained)) for cause in causes]
     if not _excuse(states, lineage, value, causes):
         findings.append(unrelated_loss(tuple(trained)))
     frozen = {name: "frozen" for name, _ in model.named_parameters()}
@@ -90,6 +105,7 @@ def _causes(
         *departures(lineage, none & ~reached),
         *stops(lineage, backward, graph, "none", none),
         *stops(lineage, backward, graph, "zero", zero),
+        *cancellations(lineage, backward, graph, zero),
     ]
 
 
@@ -107,34 +123,8 @@ def _outcome(states: dict[str, str]) -> str:
     return next((word for word, kinds in outcomes.items() if _bits(states, *kinds)), "healthy")
 
 
-def _failed_forward(model: nn.Module, trace: Trace, error: Exception) -> Diagnosis:
-    """The line that raised, and the calls that gave its inputs a type without a graph."""
-    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    lineage = Lineage(trace, list(trained.values()))
-    given = [] if trace.running is None else [v for v in trace.running.inputs if not v.tensor.is_floating_point()]
-    causes = [cause for value in given for cause in cuts(lineage, value, lineage.by_numbers(value))]
-    found = exception_finding(error, trace.running, trace.running.place if trace.running else place_of(error))
-    findings = [found, *(to_finding(cause, _names(cause.parameters, trained)) for cause in causes)]
-    return Diagnosis("exception", _unknown(model), merge(findings), error=error)
-
-
-def _failed_backward(model: nn.Module, trace: Trace, backward: Backward, loss: Tensor) -> Diagnosis:
-    assert backward.error is not None
-    call = None if backward.failed is None else trace.owner(backward.failed)
-    found = exception_finding(backward.error, call, call.place if call else Place(), tuple(loss.shape))
-    return Diagnosis("exception", _unknown(model), (found,), error=backward.error)
-
-
-def _unknown(model: nn.Module) -> dict[str, str]:
-    return {name: "unknown" if p.requires_grad else "frozen" for name, p in model.named_parameters()}
-
-
 def _bits(states: dict[str, str], *kinds: str) -> int:
     return sum(1 << index for index, held in enumerate(states.values()) if held in kinds)
-
-
-def _names(bits: int, parameters: Iterable[str]) -> tuple[str, ...]:
-    return tuple(name for index, name in enumerate(parameters) if bits >> index & 1)
 
 
 def _eager() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -35,7 +35,10 @@ INDICES_OF = {"max": "argmax", "min": "argmin"}  # the second result, which has 
 
 @dataclass(frozen=True)
 class Remedy:
-    """An op, and the strategies that apply to it and give it another derivative than torch's."""
+    """An op, and the strategies that apply to it and give it another derivative than torch's.
+
+    First the strategies that keep the op's value, then those without noise; straight-through before the others.
+    """
 
     op: type[Op]
     strategies: tuple[type[Strategy], ...]
@@ -45,20 +48,41 @@ class Remedy:
         return f"{self.op.__module__}.{self.op.__name__} with {names}"
 
 
+@dataclass(frozen=True)
+class Trial:
+    """A change that was tried on the model, and the parameters that got a gradient with it.
+
+    `by_op` maps names of ops to names of strategies, the keyword arguments of `through`; empty for another change.
+    """
+
+    change: str
+    parameters: tuple[str, ...]
+    by_op: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.change} gives a gradient to {', '.join(self.parameters)}"
+
+
 def remedies(name: str, indices: bool = False) -> tuple[Remedy, ...]:
     """The ops for a torch operation, with their strategies; `indices` means that its integer result was used."""
     if indices:
         name = INDICES_OF.get(name, name)
     found = members.ops()
-    stems = (name,) if name in found else STEMS.get(name, ())
-    offers = (remedy(found[stem]()) for stem in stems if stem in found)
+    names = (name,) if name in found else STEMS.get(name, ())
+    offers = (remedy(found[known]()) for known in names if known in found)
     return tuple(offer for offer in offers if offer.strategies)
 
 
 def remedy(op: Op) -> Remedy:
     """The op with the strategies that apply to it, without `subgradient`, which has torch's own derivative."""
-    classes = members.strategies()
-    return Remedy(type(op), tuple(c for stem, c in classes.items() if stem != "subgradient" and _exists(c(), op)))
+    found = [(name, cls()) for name, cls in members.strategies().items() if name != "subgradient"]
+    apply = [(s.soft_forward, s.noisy(op), name != "ste", name, type(s)) for name, s in found if _exists(s, op)]
+    return Remedy(type(op), tuple(strategy for *_, strategy in sorted(apply, key=lambda key: key[:4])))
+
+
+def stem(cls: type[Op] | type[Strategy]) -> str:
+    """The name of an op or a strategy: that of its file."""
+    return cls.__module__.rpartition(".")[2]
 
 
 def always_flat(name: str) -> bool | None:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surrogates.diagnosis.place import Place
-from surrogates.diagnosis.remedies import Remedy
+from surrogates.diagnosis.remedies import Remedy, Trial
 from surrogates.naming.html import pre
-from surrogates.own_model.calls import COMPARISONS, ELEMENTWISE, INDICES, SELECTION
 
 WIDTH = 80
 STATES = {
@@ -30,8 +29,10 @@ PROBLEMS = ("none", "zero", "nan", "inf")
 class Finding:
     """One operation that keeps gradients from parameters.
 
-    `kind` is `cut` (the graph ends here), `flattened` (a graph, but a derivative of zero), `not finite` (NaN or
-    infinity arises here) or `exception`.
+    `kind` is `cut` (the graph ends here), `flattened` (a graph, but a derivative of zero), `cancelled` (the gradients
+    of several uses sum to exactly 0), `not finite` (NaN or infinity arises here) or `exception`. `tried` is the first
+    remedy under which parameters got a gradient when it was tried on the model. Without it, `remedies` are ops for an
+    edit by hand, which was not tried.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class Finding:
     parameters: tuple[str, ...]
     reason: str
     remedies: tuple[Remedy, ...] = ()
+    tried: Trial | None = None
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -53,8 +55,10 @@ class Finding:
         yield from _wrap(self.reason)
         if self.parameters:
             yield from _wrap("parameters: " + ", ".join(self.parameters))
-        for index, remedy in enumerate(self.remedies):
-            yield from _wrap(("instead: " if index == 0 else "or: ") + str(remedy))
+        if self.tried:
+            yield from _wrap(f"tried: {self.tried}")
+        for index, remedy in enumerate(() if self.tried else self.remedies):
+            yield from _wrap(("by hand, not tried: " if index == 0 else "or: ") + str(remedy))
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ class Diagnosis:
     gradient`, `healthy`.
     `parameters` maps each parameter to its state: `finite`, `none`, `zero`, `nan`, `inf`, `frozen` (requires_grad is
     False), `unused` (the loss was not computed from it), or after an exception `unknown`.
-    `loss` is its value, None if there is none. `error` is the exception.
+    `loss` is its value, None if there is none. `error` is the exception. `together` is one block of `through` with the
+    strategies of all findings, if they differ, and what it cured when it was tried.
     """
 
     outcome: str
@@ -73,6 +78,12 @@ class Diagnosis:
     findings: tuple[Finding, ...] = ()
     loss: float | None = None
     error: Exception | None = None
+    together: Trial | None = None
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The parameters that lack a usable gradient, or whose gradient is not known."""
+        return tuple(name for name, held in self.parameters.items() if held in (*PROBLEMS, "unknown"))
 
     @property
     def healthy(self) -> bool:
@@ -91,19 +102,20 @@ class Diagnosis:
                 lines += textwrap.wrap(f"{words:<22}{which}", WIDTH, subsequent_indent=" " * 22)
         for index, finding in enumerate(self.findings, 1):
             lines += ["", f"{index}. {finding}"]
-        if any(finding.remedies for finding in self.findings):
-            lines += ["", "As a function: strategy()(op(), x).", "As a module: surrogates.HardLayer(op(), strategy())."]
-            lines += ["In the unchanged model: with surrogates.through(strategy()): ..."] * self._within_through()
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._advice()])
+
+    def _advice(self) -> Iterator[str]:
+        """How the ops and blocks that the findings name are used."""
+        if self.together:
+            yield from ("", *_wrap(f"All in one block, tried: {self.together}", indent=0))
+        if any(f.tried and f.tried.by_op for f in self.findings):
+            yield from ("", *_wrap("The block must contain the call of the model and the loss.", indent=0))
+        if any(f.remedies and not f.tried for f in self.findings):
+            yield from ("", "As a function: strategy()(op(), x).")
+            yield "As a module: surrogates.HardLayer(op(), strategy())."
 
     def _repr_html_(self) -> str:
         return pre(str(self))
-
-    def _within_through(self) -> bool:
-        """Whether `surrogates.through` replaces a call that a finding names."""
-        tables = (ELEMENTWISE, SELECTION, COMPARISONS, INDICES)
-        names = {name for table in tables for known in table.values() for name in known}
-        return any(finding.remedies and finding.operation in names for finding in self.findings)
 
     def _headline(self) -> str:
         at = "" if self.loss is None else f" (loss {self.loss:.4g})"

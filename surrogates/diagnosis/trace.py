@@ -46,6 +46,11 @@ class Operation:
     outputs: list[Value] = field(default_factory=list)
 
     @property
+    def title(self) -> str:
+        """What the user's line calls: this library's function, layer or pair, or the torch operation."""
+        return self.place.inside or self.name
+
+    @property
     def leaves(self) -> bool:
         """Whether it passes numbers to Python."""
         return self.name in LEAVING
