@@ -31,8 +31,8 @@ READING = """## How to read the answers
   "Undecided": neither.
 - Two numbers count as equal only if the interval of their difference lies inside a margin. The expectation names it.
 - Formulas, enumerations and quadratures have no sampling error and no interval.
-- Expectations, margins and settings were written on 29 November 2026, when earlier answers were known. "Known before"
-  says for each question which results were known, and whether the nets, losses or seeds of its answer are new.
+- Expectations, margins and settings were written when earlier answers were known, most of them on 29 November 2026.
+  "Known before" says for each question which results were known, and whether its nets, losses or seeds are new.
 - "Earlier this page said" names what has changed.
 - These are small nets with a known truth. They give orders of magnitude and counterexamples. They are not a study of
   training.
