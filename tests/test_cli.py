@@ -276,7 +276,7 @@ def test_a_job_with_a_wrong_value_and_one_that_diverges_stop_no_other(tmp_path):
     assert all(any(path.iterdir()) for path in tmp_path.rglob("*") if path.is_dir())  # no empty folder is left
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_runs_started_at_once_have_folders_of_their_own(tmp_path):
     """G02, the part of the default folder: four at once, four folders, four whole runs."""
     line = [*TRAIN, *SHORT, "resume=never"]

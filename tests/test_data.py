@@ -351,7 +351,7 @@ def test_root_that_cannot_be_written(tmp_path):
         Mnist(root=str(tmp_path / "file" / "data"), download=True).load()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_jobs_that_start_together_download_once(small, tmp_path):
     """Case J02."""
     gets = Counter()

@@ -37,7 +37,7 @@ def test_two_processes_on_one_folder_the_second_is_refused(tmp_path):
     assert [line["step"] for line in lines(tmp_path / "run")] == list(range(1, 401))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_generated_data_by_several_processes_are_the_same(tmp_path):
     running = [started(tmp_path, "data=mnist1d", f"hydra.run.dir={index}") for index in range(4)]
     assert [process.wait(timeout=300) for process in running] == [0] * 4

@@ -54,7 +54,7 @@ def test_a_run_of_a_stack_keeps_so_many_files_open(tmp_path, monkeypatch):
     assert max(counts) - before <= 4 * FILES_OF_A_RUN + 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_hundred_runs_under_a_limit_of_256_files(tmp_path):
     own = ["-m", "seed=range(100)", "max_steps=2", "eval_every=2", "model.width=8", "component=relu"]
     line = [*TRAIN, *own, "hydra/launcher=stacked", "engine=stacked", "workers=1"]

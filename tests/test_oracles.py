@@ -391,13 +391,10 @@ def test_gumbel_softmax_has_the_wrong_sign_on_the_toy_unless_it_is_cold():
             assert got == pytest.approx(known, abs=6e-5)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("strategy", "p", "off"),
-    [
-        pytest.param(Sampled(), toy.stationary, 5e-4, marks=pytest.mark.slow),
-        pytest.param(None, lambda q: 0, 5e-3, marks=pytest.mark.nightly),
-        pytest.param(ReinMax(), lambda q: 0, 5e-3, marks=pytest.mark.nightly),
-    ],
+    [(Sampled(), toy.stationary, 5e-4), (None, lambda q: 0, 5e-3), (ReinMax(), lambda q: 0, 5e-3)],
 )
 def test_the_toy_trained_ends_where_it_is_predicted(strategy, p, off):
     """Straight-through at 0.3522, 0.2475, 0.1213; the score function and ReinMax at the optimum."""

@@ -14,7 +14,7 @@ def test_presets_and_modules_are_the_same():
     found = presets.presets()
     assert {preset.name for preset in found} == {info.name for info in pkgutil.iter_modules(questions.__path__)}
     assert len(found) >= 9
-    assert all("? " in preset.question and preset.expected for preset in found)
+    assert all("? " in preset.question and preset.expected and preset.known for preset in found)
 
 
 @pytest.mark.slow
@@ -90,6 +90,7 @@ def test_findings_are_made_of_the_answers(tmp_path, monkeypatch, keep):
     findings.write(tmp_path / "findings.md", keep)
     page = (tmp_path / "findings.md").read_text()
     for preset in presets.presets():
+        assert f"Known before: {preset.known}" in page
         there = not keep or preset.name == "ties"
         assert (f"measured in {preset.name}" in page) == there
         assert (tmp_path / "findings" / f"{preset.name}.svg").is_file() == there

@@ -239,16 +239,10 @@ def test_killed_between_any_two_files(tmp_path, first):
         assert read(killed / path.relative_to(whole))["status"] == read(path)["status"]
 
 
-@pytest.mark.parametrize(
-    ("engine", "kills"),
-    [
-        pytest.param("stacked", 3, marks=pytest.mark.slow),
-        pytest.param("stacked", 10, marks=pytest.mark.nightly),
-    ],
-)
-def test_killed_at_random_moments_a_sweep_of_stacks_ends_as_one_that_was_not(tmp_path, record_property, engine, kills):
-    assert_kills_change_nothing(tmp_path, sweep(engine), kills)
-    record_property("kills survived", kills)
+@pytest.mark.nightly
+def test_killed_at_random_moments_a_sweep_of_stacks_ends_as_one_that_was_not(tmp_path, record_property):
+    assert_kills_change_nothing(tmp_path, sweep("stacked"), 10)
+    record_property("kills survived", 10)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +268,7 @@ def test_two_workers_stopped_by_hand_leave_what_goes_on(tmp_path, number):
     stopped.assert_same_runs(whole)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_sweeps_of_stacks_of_the_same_second_into_one_root(tmp_path):
     """Each job is made by one of them, in its place of the one stack that both know."""
     own = sweep(workers=1)

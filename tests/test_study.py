@@ -152,7 +152,7 @@ def test_a_changed_file_is_refused_once_there_are_runs(tmp_path):
         check_registered(path, folder)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_pair_of_a_shipped_study_can_run(name, tmp_path):
     """Its first round and its reports fit the budget."""

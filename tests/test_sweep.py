@@ -363,7 +363,7 @@ def test_an_old_failure_is_listed_again_and_not_run_again(tmp_path, monkeypatch)
     assert tree(tmp_path) == before
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_sweeps_of_the_same_second_into_one_root(tmp_path):
     """Each job is made by one of them, whole; what the other one holds is said and is no success."""
     own = ["-m", "seed=0,1,2", "max_steps=200", "eval_every=50", "hydra.sweep.dir=runs/one"]

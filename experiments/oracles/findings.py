@@ -31,8 +31,9 @@ READING = """## How to read the answers
   "Undecided": neither.
 - Two numbers count as equal only if the interval of their difference lies inside a margin. The expectation names it.
 - Formulas, enumerations and quadratures have no sampling error and no interval.
-- On 29 November 2026 expectations, margins and settings were fixed anew, before the runs on this page. They were fixed
-  after earlier runs with fewer nets. "Earlier this page said" names what has changed.
+- Expectations, margins and settings were written when earlier answers were known, most of them on 29 November 2026.
+  "Known before" says for each question which results were known, and whether its nets, losses or seeds are new.
+- "Earlier this page said" names what has changed.
 - These are small nets with a known truth. They give orders of magnitude and counterexamples. They are not a study of
   training.
 
@@ -87,7 +88,8 @@ def _title(preset: Preset) -> str:
 def _section(preset: Preset, folder: Path, page: Path) -> str:
     title, rest = _title(preset), preset.question.partition("? ")[2]
     command = f"`python train.py experiment={preset.name}`"
-    text = [f"## {title}", " ".join(filter(None, [rest, command])), f"Expected: {preset.expected}"]
+    text = [f"## {title}", " ".join(filter(None, [rest, command]))]
+    text += [f"Expected: {preset.expected}", f"Known before: {preset.known}"]
     if not (folder / "answer.json").is_file():
         return "\n\n".join([*text, "Not asked yet."])
     drawn = (folder / "figure.svg").read_bytes()

@@ -1,8 +1,8 @@
 """Presets of conf/experiment/ that ask the oracles a question: `python train.py experiment=NAME`.
 
 Such a preset has the key `question`, the name of a module of `experiments.oracles.questions`. Its comment lines hold
-the question; after "Expected: " what was expected before the measurement; and from "Earlier this page said " on, which
-may be absent, what has changed since an earlier answer.
+the question; after "Expected: " what was expected; after "Known before: " which results were known when that was
+written; and from "Earlier this page said " on, which may be absent, what has changed since an earlier answer.
 """
 
 from __future__ import annotations
@@ -27,11 +27,16 @@ EARLIER = " Earlier this page said "
 
 @dataclass(frozen=True)
 class Preset:
-    """A preset's name and header; `earlier` says what has changed since an earlier answer."""
+    """A preset's name and header.
+
+    `known` says which results were known when the expectation was written, `earlier` what has changed since an earlier
+    answer.
+    """
 
     name: str
     question: str
     expected: str
+    known: str
     earlier: str = ""
 
 
@@ -46,11 +51,12 @@ def presets() -> list[Preset]:
 
 def _preset(name: str, text: str) -> Preset:
     header = " ".join(line.removeprefix("# ") for line in text.splitlines()[1:] if line.startswith("# "))
-    question, mark, expected = header.partition(" Expected: ")
-    if not mark:
-        raise ValueError(f"the header of {name}.yaml has no 'Expected: '")
-    expected, mark, rest = expected.partition(EARLIER)
-    return Preset(name, question, expected, (mark + rest).strip())
+    question, expects, rest = header.partition(" Expected: ")
+    expected, knows, rest = rest.partition(" Known before: ")
+    if not (expects and knows):
+        raise ValueError(f"the header of {name}.yaml needs 'Expected: ' and then 'Known before: '")
+    known, mark, rest = rest.partition(EARLIER)
+    return Preset(name, question, expected, known, (mark + rest).strip())
 
 
 def ask(name: str, folder: Path, dry: bool = False) -> None:

@@ -31,7 +31,9 @@ from surrogates.strategies.smooth import Smooth
 
 DRAWS = 4000
 WARMTHS = (0.5, 1.0)
-SPREADS, SEEDS = (0.5, 1.0, 2.0), range(100_000, 101_200, 100)
+SPREADS = (0.5, 1.0, 2.0)
+FIRST, ADDED = range(100_000, 101_200, 100), range(140_000, 141_200, 100)  # seeds of nets
+SEEDS = (*FIRST, *ADDED)
 UNBIASED, RIGHT = 0.05, 0.95  # a bias that counts as none; a cosine that counts as right
 HEAD = ("", "bias", "deviation", "cosine of the mean", "best scale", "cosine of one sample", "descent")
 
@@ -39,7 +41,7 @@ Scores = dict[str, list[GradientScore]]  # by estimator, one for each net
 
 
 def answer() -> Answer:
-    """Twelve nets of one layer, of six layers, and the soft forward on nets of other weights; two tables of one net."""
+    """24 nets of one layer, of six layers, and the soft forward on nets of other weights; two tables of one net."""
     many = {T: {name: score_shallow(arm, SEEDS) for name, arm in six_estimators(T).items()} for T in WARMTHS}
     ends = {depth: {name: score_deep(arm, SEEDS, depth) for name, arm in DEEP.items()} for depth in (1, 6)}
     soft = {spread: [score_deep(Smooth(), SEEDS, d, spread) for d in deep_binary.DEPTHS] for spread in SPREADS}
@@ -54,7 +56,9 @@ def answer() -> Answer:
     ]
     checks = [_check_unbiased(many[1.0]), _check_reinmax(many[1.0])]
     checks += [*(_check_reversal(T, scores) for T, scores in many.items()), *_check_depth(ends), _check_soft(soft)]
-    remarks = f"The {len(SEEDS)} nets have the seeds {SEEDS[0]} to {SEEDS[-1]} in steps of 100."
+    remarks = (
+        f"The {len(SEEDS)} nets have the seeds {FIRST[0]} to {FIRST[-1]} and {ADDED[0]} to {ADDED[-1]} in steps of 100."
+    )
     return Answer(checks, tables, remarks, figures.overview([*shallow, *deep]))
 
 

@@ -14,10 +14,10 @@ from experiments.oracles.answer import Answer, Check, Table
 from experiments.oracles.intervals import LEVEL, Interval, mean_interval, share_interval, together
 from experiments.oracles.setting import normal
 from experiments.oracles.verdicts import above, words
-from experiments.plotting import style
+from experiments.plotting import COLOURS, style
 
 SIGMAS = (0.2, 0.25, 0.3, 0.4, 0.5, 0.7)
-SPREADS, PROBLEMS, SEED = (0.25, 1.0, 4.0), 1000, 2000
+SPREADS, PROBLEMS, SEED = (0.25, 1.0, 4.0), 1000, 40_000
 
 Biases = tuple[Tensor, Tensor]  # of straight-through and of ReinMax, (PROBLEMS,) each
 
@@ -105,15 +105,24 @@ def _figure(x: Tensor, tanh: dict[str, Biases]) -> Any:
     with style() as figure_class:
         figure = figure_class(figsize=(9, 3.4))
         left, right = figure.subplots(1, 2)
-        for s in (0.2, 0.25, 0.3, 0.5):
-            left.plot(x, smoothed.stairs_slope(x, "normal", s, 0.5), label=f"sigma = {s:g}", linewidth=1.2)
+        for s, colour in zip((0.2, 0.25, 0.3, 0.5), COLOURS[1:], strict=False):
+            slope = smoothed.stairs_slope(x, "normal", s, 0.5)
+            left.plot(x, slope, color=colour, label=f"sigma = {s:g}", linewidth=1.2)
         left.axhline(1, color="black", linestyle="--", linewidth=1, label="identity")
         left.set(title="exact derivative of round under normal noise", xlabel="x")
         left.set_ylim(0, 2.9)
         left.legend(ncols=2, loc="upper center")
         name, (st, reinmax) = next(iter(tanh.items()))
         right.plot(st, reinmax, linestyle="", marker=".", markersize=3, color="#0072B2")
-        right.plot([1e-2, 10], [1e-2, 10], color="black", linewidth=0.8)
-        right.set(xscale="log", yscale="log", xlabel="bias, straight-through", ylabel="bias, ReinMax", title=name)
+        right.axline((0.1, 0.1), (1, 1), color="black", linewidth=0.8)
+        right.set(
+            xscale="log",
+            yscale="log",
+            xlim=(1e-3, 2),
+            ylim=(1e-3, 2),
+            xlabel="bias, straight-through",
+            ylabel="bias, ReinMax",
+            title=name,
+        )
         figure.subplots_adjust(left=0.06, right=0.99, top=0.9, bottom=0.16)
     return figure

@@ -10,7 +10,7 @@ from torch import Tensor
 from experiments.oracles import categorical, toy
 from experiments.oracles.answer import Answer, Check, Table
 from experiments.oracles.published import CATEGORICAL, DRAWS, SAMPLED, TAU, TRACES, agrees, is_repetition
-from experiments.plotting import COLOURS, style
+from experiments.plotting import looks, style
 from surrogates.core import Strategy
 from surrogates.strategies.gumbel_rao import GumbelRao
 from surrogates.strategies.reinmax import ReinMax
@@ -20,6 +20,8 @@ from surrogates.strategies.zgr import ZGR
 COLUMNS: dict[str, Strategy] = {"straight-through": Sampled(), "ZGR": ZGR(), "ReinMax": ReinMax(temperature=TAU)}
 REPETITIONS = 10
 ARMS: dict[str, Strategy] = {"straight-through": Sampled(), "ReinMax": ReinMax()}
+
+LOOKS = looks(zip(("sampled", "reinmax"), ARMS, strict=True))
 
 
 def answer() -> Answer:
@@ -95,8 +97,9 @@ def _figure(traces: dict[str, Tensor]) -> Any:
     with style() as figure_class:
         figure = figure_class(figsize=(9, 3))
         for i, (axes, q) in enumerate(zip(figure.subplots(1, 3), toy.POWERS, strict=True)):
-            for (name, trace), colour in zip(traces.items(), COLOURS, strict=False):
-                axes.plot(range(1, len(trace) + 1), trace[:, i], color=colour, label=name, linewidth=1.3)
+            for name, trace in traces.items():
+                colour, dash = LOOKS[name].colour, LOOKS[name].dash
+                axes.plot(range(1, len(trace) + 1), trace[:, i], color=colour, linestyle=dash, label=name)
                 ends = [TRACES[name][at][i] for at in (0, -1)]
                 axes.plot([1, len(trace)], ends, color=colour, linestyle="", marker="x", label=f"{name}, published")
             axes.set(title=f"q = {q:g}", xlabel="epoch")

@@ -145,8 +145,10 @@ def _figure(beside: Runs) -> Any:
         figure = figure_class(figsize=(9, 3.2))
         left, right = figure.subplots(1, 2)
         for (name, (losses, lengths)), colour in zip(beside.items(), COLOURS, strict=False):
-            left.plot(losses[:DRAWN, 0], color=colour, label=name, linewidth=1.1)
-            right.plot(lengths[:DRAWN, 0], color=colour, linewidth=1.1)
+            below = name == ONE_SIDED[0]  # one-sided derivatives have nearly the same curve
+            drawn = {"color": colour, "linewidth": 3 if below else 1}
+            left.plot(losses[:DRAWN, 0], label=name, **drawn)
+            right.plot(lengths[:DRAWN, 0], **drawn)
         left.set(title="population loss, first teacher", xlabel="step")
         right.set(title="length of w, first teacher", xlabel="step", yscale="log")
         figure.subplots_adjust(left=0.06, right=0.99, top=0.9, bottom=0.28)
