@@ -39,6 +39,6 @@ def blocks(page: Path) -> list[Block]:
 
 
 def words_of_commands(page: Path) -> list[list[str]]:
-    """The words of each command of a page; a line that ends with a backslash goes on in the next one."""
+    """The words of each command of a page; a backslash at the end of a line joins the next line to it."""
     texts = [block.text.replace("\\\n", " ") for block in blocks(page) if block.language == "bash"]
     return [shlex.split(line) for text in texts for line in text.splitlines()]
