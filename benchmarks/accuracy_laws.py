@@ -78,7 +78,7 @@ def _stuck(rng: np.random.Generator, samples: int, n: int) -> Any:
     return np.where(stuck, 0.2, 0.6 + 0.01 * rng.normal(size=(samples, VARIANTS, n)))
 
 
-def _shared(name: str, training: float) -> Law:
+def _shared_test_set(name: str, training: float) -> Law:
     """One test part: a sample is hard for all, or for a variant, with spread 1 and 1/2; `training` spreads the runs."""
 
     def draw(rng: np.random.Generator, samples: int, n: int) -> Any:
@@ -98,8 +98,8 @@ LAWS = (
     Law("near 100 %", _ceiling),
     Law("tied", _tied),
     Law("diverging, 1 to 25 %", _diverging),
-    _shared("shared test set, little training variation", 0.05),
-    _shared("shared test set, much training variation", 0.3),
+    _shared_test_set("shared test set, little training variation", 0.05),
+    _shared_test_set("shared test set, much training variation", 0.3),
     Law("strongly skewed (2), unequal spreads", _exponential, held=False),
     Law("one run in ten stuck", _stuck, held=False),
 )

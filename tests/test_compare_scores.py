@@ -265,7 +265,7 @@ def test_a_band_is_the_t_interval_of_the_finite_values_of_each_step():
 
 
 def test_the_baseline_is_the_one_asked_for_or_was_best_where_trials_were_chosen():
-    """Never the best of what is reported: `smooth` is that here."""
+    """The reported runs never choose it, although `smooth` has the best of them here."""
     both = choose(block(ste={1: {0: 0.9, 2: 0.1}}, smooth={1: {0: 0.5, 2: 0.9}}), Seeds((0,), (2,)))
 
     def asked(baseline, choices=both):

@@ -16,11 +16,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
+from doc_blocks import Block, blocks, words_of_commands
 
 from experiments.config.choices import choose
 from runs import compose
@@ -29,38 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TOUR, ADDING = ROOT / "docs" / "tour.md", ROOT / "docs" / "adding.md"
 WITH_FILES = (ADDING, ROOT / "docs" / "own_options.md")
 PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if path.exists()]
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-FILE = re.compile(r"# (\S+/\S+\.(?:py|yaml))\n")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w])")
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block, and the line of its page on which it starts."""
-
-    language: str
-    text: str
-    page: Path
-    line: int
-
-    @property
-    def where(self) -> str:
-        return f"{self.page.name}, line {self.line}"
-
-    @property
-    def file(self) -> str | None:
-        match = FILE.match(self.text)
-        return match[1] if match else None
-
-    @property
-    def printed(self) -> list[str]:
-        return [line[2:].removeprefix(" ") for line in self.text.splitlines() if line.startswith("#>")]
-
-
-def blocks(page: Path) -> list[Block]:
-    text = page.read_text()
-    assert text.count("\n```") % 2 == 0, f"{page.name} has an open fence"
-    return [Block(m[1], m[2], page, text.count("\n", 0, m.start()) + 1) for m in FENCE.finditer(text)]
 
 
 def python(block: Block, namespace: dict[str, object]) -> None:
@@ -141,12 +110,6 @@ def test_the_whole_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
                 output = run([interpreter, str(ROOT / script), *rest], tmp_path)
                 ran += 1
     assert ran == 2
-
-
-def words_of_commands(page: Path) -> list[list[str]]:
-    """The words of each command of a page; a line that ends with a backslash goes on in the next one."""
-    texts = [block.text.replace("\\\n", " ") for block in blocks(page) if block.language == "bash"]
-    return [shlex.split(line) for text in texts for line in text.splitlines()]
 
 
 def test_the_commands_for_a_cluster_have_known_keys() -> None:

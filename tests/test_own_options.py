@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from test_docs import blocks, words_of_commands
+from doc_blocks import blocks, words_of_commands
 
 import experiments
 import hardgrad as hg

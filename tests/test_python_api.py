@@ -259,7 +259,8 @@ def test_a_comparison_as_text_tables_and_files(tmp_path):
     assert frame["strategy"].tolist() == ["subgradient", "ste"]
     assert frame["difference_mean"].isna().tolist() == [True, False]
     assert frame["mean"][0] == pytest.approx(np.mean([run.accuracy for run in runs[:2]]))
-    assert str(comparison).startswith("4 runs: 4 done\n")
+    assert str(comparison).startswith("2 pairs: no interval;")
+    assert "4 runs: 4 done\n" in str(comparison)
     assert "<td>subgradient</td><td>2</td>" in comparison._repr_html_()
     assert comparison.save("report") == Path("report/report.html")
 

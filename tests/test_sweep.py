@@ -278,6 +278,7 @@ def test_a_switch_stops_at_the_first_failure(tmp_path, monkeypatch):
     ]
     root = root_of(tmp_path)
     assert {path.name for path in root.iterdir() if not path.name.startswith("seed=")} == {
+        "about",
         "manifest.json",
         ".manifest.json.lock",
     }

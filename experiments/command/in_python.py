@@ -93,7 +93,8 @@ def sweep(
 
     A list, tuple, range or array is one value for each job; the other arguments are those of `train`. `folder` holds
     the run folders. Jobs that are done are not run again. A job that fails does not stop the others, and is in
-    `failed` of what is returned. With `dry_run=True` the jobs are only printed, and `failed` also lists those to run.
+    `failed` of what is returned. With `dry_run=True` the jobs are only printed, and `failed` also has the jobs
+    that would run.
     Raises ConfigError for another `hydra/sweeper`; all else as `train`, except RunFailed.
     """
     refuse_flags(overrides)

@@ -64,7 +64,7 @@ def write(page: Path, keep: bool) -> None:
             _say(f"[{'#' * (number - 1)}{'.' * (len(found) - number + 1)}] {number}/{len(found)} {preset.name}")
             ask(preset.name, folder)
         parts.append(_section(preset, folder, page))
-    head = [INTRODUCTION, _overview(found), READING, _made()]
+    head = [INTRODUCTION, _overview(found), READING, _machine_line()]
     write_text(page, "\n\n".join(part.strip() for part in [*head, *parts]) + "\n")
     print(f"written: {page}")
 
@@ -99,7 +99,7 @@ def _section(preset: Preset, folder: Path, page: Path) -> str:
     return "\n\n".join([*text, answer.markdown(answer.read(folder)), f"![{title}]({page.stem}/{preset.name}.svg)"])
 
 
-def _made() -> str:
+def _machine_line() -> str:
     """The versions and the machine, in one line."""
     facts = environment([], torch.get_num_threads(), "cpu", {})
     cpu = facts["cpu"]

@@ -112,15 +112,15 @@ class Protocol:
             return f"budget.extensions is {self.study.extensions}"
         refused = [report.reason for report in planned if report.job.state == REFUSED]
         listed = sum(1 for stage in self.stages for point in stage.points for _ in point.jobs())
-        over = listed + len(planned) + self._reported > self.study.runs
+        over = listed + len(planned) + self._reporting_runs > self.study.runs
         return refused[0] if refused else f"budget.runs is {self.study.runs}" if over else ""
 
     @property
-    def _reported(self) -> int:
+    def _reporting_runs(self) -> int:
         return len(self._applicable) * len(self.study.reporting_seeds)
 
     def _check_budget(self, choosing: int) -> None:
-        needed = choosing + self._reported
+        needed = choosing + self._reporting_runs
         if needed > self.study.runs:
             raise ConfigError(f"the study needs {needed} runs without extensions; budget.runs is {self.study.runs}")
 

@@ -53,7 +53,9 @@ def _common(jobs: Sequence[Job], varied: Mapping[str, object]) -> dict[str, obje
 
 def _text(root: Path, folders: Sequence[str], varied: Mapping[str, list[str]], common: Mapping[str, object]) -> str:
     """What varies, how to colour by it, where the means are, and what is the same in all runs; Markdown."""
-    varies = ["What varies:", key_table({key: _listed(values) for key, values in varied.items()})] if varied else []
+    varies = (
+        ["What varies:", key_table({key: _list_values(values) for key, values in varied.items()})] if varied else []
+    )
     pattern = f"(?:^|/)({'|'.join(varied.get('strategy', []))})(?:/|$)"
     colours = [colouring(pattern)] if all(re.search(pattern, folder) for folder in folders) else []
     means = f"Means and bands over seeds: `hardgrad dashboard {shlex.quote(short_path(root))}`"
@@ -61,6 +63,6 @@ def _text(root: Path, folders: Sequence[str], varied: Mapping[str, list[str]], c
     return "\n\n".join([f"{len(folders)} jobs in {short_path(root)}.", *varies, *colours, means, *same])
 
 
-def _listed(values: Sequence[str]) -> str:
+def _list_values(values: Sequence[str]) -> str:
     more = f", ... ({len(values)} values)" if len(values) > MOST_VALUES else ""
     return ", ".join(values[:MOST_VALUES]) + more

@@ -12,7 +12,8 @@ from surrogates.diagnosis.trace import Operation
 def cancellations(lineage: Lineage, backward: Backward, graph: dict[Node, int], affected: int) -> list[Cause]:
     """The tensors that got several gradients other than 0, whose sum is exactly 0.
 
-    A node that goes on with zeros, or a parameter with the gradient 0, was reached by edges that are not zero.
+    Such a tensor belongs to a node that received only zeros, or to a parameter, though several edges to it carried
+    gradients other than 0.
     """
     arrived: dict[Node, list[Operation]] = {}
     for passage in backward.passages:

@@ -21,7 +21,7 @@ WITHOUT_GRAPH = ("detach", "data")
 def to_finding(cause: Cause, parameters: tuple[str, ...]) -> Finding:
     """The finding for a cause; its place is that of the call that made the numbers, if that is an earlier call."""
     if cause.kind == "cancelled":
-        return _cancelled(cause, parameters)
+        return _cancellation(cause, parameters)
     operation = _operation(cause)
     words = {"cut": _why_cut, "flattened": _why_flat, "not finite": _why_not_finite}[cause.kind](cause, operation)
     blamed = cause.source and (cause.source.call or cause.given_to)
@@ -31,7 +31,7 @@ def to_finding(cause: Cause, parameters: tuple[str, ...]) -> Finding:
     return Finding(cause.kind, operation, cause.call.place, parameters, words, offers)
 
 
-def _cancelled(cause: Cause, parameters: tuple[str, ...]) -> Finding:
+def _cancellation(cause: Cause, parameters: tuple[str, ...]) -> Finding:
     """The finding for a tensor whose gradients cancel; the place is that of its last use."""
     is_parameter = hasattr(cause.node, "variable")
     tensor = f"the parameter {parameters[0]}" if is_parameter else f"the result of {cause.call.title}"

@@ -37,12 +37,12 @@ def page_section(section: Section, report: ComparisonReport, folder: Path) -> di
         "words": {name: evidence.words for name, evidence in section.evidence.items()},
         "places": {name: place for place, (_, name) in enumerate(section.variants)},
         "charts": charts(drawn),
-        "explained": _explained(section, drawn),
+        "explained": _explanation(section, drawn),
         "runs": [(name, run.seed, _score(run, report), *link(run, folder)) for name, run in runs],
     }
 
 
-def _explained(section: Section, drawn: Sequence[Panel]) -> str:
+def _explanation(section: Section, drawn: Sequence[Panel]) -> str:
     """Explains what the charts of a block hold."""
     many = {band.of >= FEW for seen in section.evidence.values() for band in seen.bands.values()}
     ends = any(panel.filled for panel in drawn)

@@ -15,7 +15,7 @@ def sentence(result: Result, question: Question) -> str:
     named = {*verdict.top, verdict.against.baseline if verdict.against else ""}
     shares = [(score.name, score.failed) for score in result.scores if score.name in named and score.failed]
     failed = [f"{share.failed} of {share.ended} runs of {name}" for name, share in shares if share.failed]
-    after = f" {_listed(failed)} failed; they rank lowest." if failed else ""
+    after = f" {_join_names(failed)} failed; they rank lowest." if failed else ""
     return _answer(verdict, result, question) + after
 
 
@@ -28,12 +28,12 @@ def _controls(result: Result, question: Question) -> list[str]:
     """Sets the measured difference of every two equal functions beside the true one, which is 0."""
     return [
         f"A/A control: {found.name} and {found.baseline} are the same function, up to the choice at kinks and ties, so "
-        f"their true difference is 0. Measured: {_signed(found, question)}{_held(found.interval)}."
+        f"their true difference is 0. Measured: {_difference_text(found, question)}{_position_of_zero(found.interval)}."
         for found in result.controls
     ]
 
 
-def _held(interval: ConfidenceInterval) -> str:
+def _position_of_zero(interval: ConfidenceInterval) -> str:
     if interval.missing:
         return ""
     holds = interval.low <= 0 <= interval.high
@@ -45,7 +45,7 @@ def _answer(verdict: Verdict, result: Result, question: Question) -> str:
     if verdict.kind == "alone":
         return _alone(verdict, result, question)
     if verdict.kind == "several":
-        said = f"{_listed(verdict.top)} are not separated"
+        said = f"{_join_names(verdict.top)} are not separated"
         return f"{said}; {verdict.top[0]} is {_ahead(found, question)}." if found else f"{said}. {_NOT_EQUAL}"
     assert found is not None
     if verdict.kind == "winner":
@@ -54,7 +54,8 @@ def _answer(verdict: Verdict, result: Result, question: Question) -> str:
         return f"{_why_too_few(found)}. {verdict.top[0]} is ahead of {found.baseline}, which settles nothing."
     if verdict.kind == "equivalent":
         within = f"within ± {amount(question.margin or 0, question)}, which was stated beforehand"
-        return f"{_listed(verdict.top)} are equivalent {within}: {_signed(found, question, 90, found.equivalence)}."
+        difference = _difference_text(found, question, 90, found.equivalence)
+        return f"{_join_names(verdict.top)} are equivalent {within}: {difference}."
     return _unclear(found, question)
 
 
@@ -82,8 +83,8 @@ def _unclear(found: Difference, question: Question) -> str:
         return f"No difference shown between {found.name} and {found.baseline}: {_by_rank(found)}. {_NOT_EQUAL}"
     if question.margin is None:
         between = f"{found.name} and {found.baseline}"
-        return f"No difference shown between {between}: {_signed(found, question)}. {_NOT_EQUAL}"
-    said = f"Not settled: {found.name} compared with {found.baseline}, {_signed(found, question)}."
+        return f"No difference shown between {between}: {_difference_text(found, question)}. {_NOT_EQUAL}"
+    said = f"Not settled: {found.name} compared with {found.baseline}, {_difference_text(found, question)}."
     if found.seeds_needed is None:
         return f"{said} More seeds cannot narrow the interval to ± {amount(question.half_width, question)}."
     return f"{said} About {found.seeds_needed} seeds would narrow it to ± {amount(question.half_width, question)}."
@@ -114,7 +115,9 @@ def _by_rank(found: Difference) -> str:
     return f"by rank in {100 * found.better:.0f} % of all comparisons of two runs (p {p_value(found.p_ranks)})"
 
 
-def _signed(found: Difference, question: Question, level: int = 95, interval: ConfidenceInterval | None = None) -> str:
+def _difference_text(
+    found: Difference, question: Question, level: int = 95, interval: ConfidenceInterval | None = None
+) -> str:
     """`+1.2 points (95 % interval +0.4 to +2.0, 8 pairs of seeds)`."""
     interval = interval or found.interval
     unit = "points" if question.metric.kind == "accuracy" else "nats"
@@ -129,5 +132,5 @@ def _ends(found: Difference, question: Question, level: int, interval: Confidenc
     return f"{level} % interval {low} to {high}, {interval.n} {noun}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

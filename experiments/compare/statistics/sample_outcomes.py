@@ -39,10 +39,10 @@ class SampleOutcomes:
 
     def _of(self, run: RunRecord) -> Any:
         if run.path not in self._read:
-            self._read[run.path] = self._checked(run)
+            self._read[run.path] = self._check(run)
         return self._read[run.path]
 
-    def _checked(self, run: RunRecord) -> Any:
+    def _check(self, run: RunRecord) -> Any:
         """A run's outcomes; None if it has none, or if they do not have its score as their mean."""
         try:
             found = read_test_outcomes(run.path, self.metric.at)

@@ -17,7 +17,7 @@ def judge(scores: Mapping[str, Sequence[float]], difference: Callable[[str, str]
     `scores` by variant: larger is better, -inf for a failed run. The best has the largest mean, or, if runs failed, the
     largest mean rank. The reported runs choose it, so the family of its differences must be all pairs.
     """
-    ordered = _ordered(scores)
+    ordered = _order(scores)
     if len(ordered) < 2:
         return Verdict("alone", tuple(ordered))
     best, *others = ordered
@@ -36,7 +36,7 @@ def judge(scores: Mapping[str, Sequence[float]], difference: Callable[[str, str]
     return Verdict("several", top, _smallest(worse))
 
 
-def _ordered(scores: Mapping[str, Sequence[float]]) -> list[str]:
+def _order(scores: Mapping[str, Sequence[float]]) -> list[str]:
     """The variants, best first."""
     from scipy import stats
 

@@ -86,7 +86,7 @@ def _checks(directions: dict[str, tuple[float, float]], shares: Shares) -> list[
     return [
         Check(
             f"under SGD estimators whose gradient is too short are slower than the exact gradient, after {early} steps",
-            "share of its decrease: " + _listed(slow),
+            "share of its decrease: " + _list_intervals(slow),
             below(slow.values(), 1),
         ),
         Check(
@@ -104,7 +104,7 @@ def _checks(directions: dict[str, tuple[float, float]], shares: Shares) -> list[
             Check(
                 f"under Adam each of these decreases the loss as much as the exact gradient, within "
                 f"{100 * MARGIN:.0f} %, after {step} steps",
-                "share of its decrease: " + _listed(intervals),
+                "share of its decrease: " + _list_intervals(intervals),
                 within(intervals.values(), 1 - MARGIN, 1 + MARGIN),
             )
             for step, intervals in equal.items()
@@ -126,7 +126,7 @@ def _range(shares: Shares, by: str, names: Sequence[str], net: int) -> float:
     return max(values) - min(values)
 
 
-def _listed(intervals: dict[str, Interval]) -> str:
+def _list_intervals(intervals: dict[str, Interval]) -> str:
     return ", ".join(f"{name} {words(interval)}" for name, interval in intervals.items())
 
 

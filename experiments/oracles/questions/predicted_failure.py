@@ -66,16 +66,20 @@ def _check_ends(losses: dict[str, list[list[float]]]) -> list[Check]:
     return [
         Check(
             "straight-through stops at the predicted loss, within 0.0005",
-            f"off by {_listed(off, '+.5f')}",
+            f"off by {_list_intervals(off, '+.5f')}",
             within(off, -5e-4, 5e-4),
         ),
         *(
-            Check(f"{name} ends within 0.005 of the optimum", f"above it by {_listed(gaps, '.4f')}", below(gaps, 5e-3))
+            Check(
+                f"{name} ends within 0.005 of the optimum",
+                f"above it by {_list_intervals(gaps, '.4f')}",
+                below(gaps, 5e-3),
+            )
             for name, gaps in over.items()
         ),
         Check(
             "straight-through Gumbel-softmax at T = 1 ends nearer to the wrong point than to the optimum",
-            f"share of the way from the optimum to that point: {_listed(way, '.3f')}",
+            f"share of the way from the optimum to that point: {_list_intervals(way, '.3f')}",
             above(way, 0.5),
         ),
     ]
@@ -91,7 +95,7 @@ def _check_signs(soft: list[float], hard: list[float], truth: float) -> Check:
     )
 
 
-def _listed(intervals: list[Interval], form: str) -> str:
+def _list_intervals(intervals: list[Interval], form: str) -> str:
     return ", ".join(f"{words(i, form)} at q = {q:g}" for i, q in zip(intervals, toy.POWERS, strict=True))
 
 

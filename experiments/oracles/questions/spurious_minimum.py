@@ -55,18 +55,18 @@ def _check_rises(beside: Runs) -> list[Check]:
     return [
         Check(
             f"beside the spurious minimum the loss rises for every two-sided derivative, with all {TEACHERS} teachers",
-            _counted(counts, two_sided),
+            _count_text(counts, two_sided),
             all(counts[name] == TEACHERS for name in two_sided),
         ),
         Check(
             f"there it rises for no one-sided derivative, with any of {TEACHERS} teachers",
-            _counted(counts, ONE_SIDED),
+            _count_text(counts, ONE_SIDED),
             not any(counts[name] for name in ONE_SIDED),
         ),
     ]
 
 
-def _counted(counts: dict[str, int], names: Iterable[str]) -> str:
+def _count_text(counts: dict[str, int], names: Iterable[str]) -> str:
     return "share of teachers: " + ", ".join(
         f"{name} {words(share_interval(counts[name], TEACHERS))}" for name in names
     )
@@ -83,7 +83,7 @@ def _check_directions(angles: dict[str, tuple[Tensor, Tensor]]) -> Check:
 
 
 def _check_starts(losses: dict[str, Tensor]) -> Check:
-    reached = _reached(losses)
+    reached = _find_reached(losses)
     leads = {
         name: mean_interval((reached[name] - reached["identity"]).tolist(), level=together(len(SLOPES) - 1))
         for name in SLOPES
@@ -97,7 +97,7 @@ def _check_starts(losses: dict[str, Tensor]) -> Check:
     )
 
 
-def _reached(losses: dict[str, Tensor]) -> dict[str, Tensor]:
+def _find_reached(losses: dict[str, Tensor]) -> dict[str, Tensor]:
     """By derivative and teacher the share of starts that end at the global minimum, (TEACHERS,)."""
     return {name: (found[-1] < REACHED).double().mean(-1) for name, found in losses.items()}
 
@@ -130,7 +130,7 @@ def _beside_table(beside: Runs, angles: dict[str, tuple[Tensor, Tensor]]) -> Tab
 
 
 def _starts_table(losses: dict[str, Tensor]) -> Table:
-    reached = _reached(losses)
+    reached = _find_reached(losses)
     rose = {name: _rose(found).double().mean(-1) for name, found in losses.items()}
     title = (
         f"{STARTS} random starts a teacher, {STEPS} steps: share of starts that end with a loss below {REACHED:g}, and "
