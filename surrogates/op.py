@@ -112,6 +112,11 @@ class Op(Member):
         """Bounds beyond which the op's value is constant; None if there are none."""
         return None
 
+    @property
+    def continuous(self) -> bool:
+        """Whether the op has an exact rewrite, by relu and abs. Then its derivative is not 0 almost everywhere."""
+        return getattr(self.rewrite, "kind", None) == "exact"
+
     def takes_kernel(self, form: str | None = None) -> bool:
         """Whether the smooth reading, or a form of it, takes a kernel; if not, pass `kernel=None`."""
         return self.elementwise and form is None

@@ -495,12 +495,13 @@ def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_what_the_text_says_of_through_holds() -> None:
     """The block that it recommends gives the parameters their gradient."""
-    for function in (torch.round, torch.floor, lambda x: (x > 0.5).float(), lambda x: torch.clamp(x + 100, 0, 1)):
+    for function in (torch.round, torch.floor, lambda x: (x > 0.5).float()):
         model = Between(function)
         assert "surrogates.through" in str(surrogates.diagnose(model, F.cross_entropy, (X, Y)))
         with surrogates.through(StraightThrough()):
             assert surrogates.diagnose(model, F.cross_entropy, (X, Y)).healthy
-    assert "surrogates.through" not in str(between(torch.detach))
+    for without in (torch.detach, lambda x: torch.clamp(x + 100, 0, 1)):  # far outside, a clip's derivative is 0
+        assert "surrogates.through" not in str(between(without))
 
 
 def test_long_names_and_lines_are_folded() -> None:

@@ -91,7 +91,7 @@ def replaced(call: Callable[..., Tensor], strategy: Strategy) -> Callable[..., T
     """The function with its hard calls under a strategy."""
 
     def function(*x: Tensor) -> Tensor:
-        with through(strategy):
+        with through(strategy, max=strategy, min=strategy):
             return call(*x)
 
     return function

@@ -128,7 +128,7 @@ def test_a_second_conversion_replaces_the_first():
     relu, pool = nn.ReLU(), nn.MaxPool1d(2)
     model = nn.Sequential(nn.Linear(3, 4), relu, pool)
     convert(model, Smooth())
-    report = convert(model, StraightThrough(), types=nn.ReLU)
+    report = convert(model, None, types=nn.ReLU, relu="ste")
     assert [row.where for row in report.replaced] == ["1"]
     assert [(row.where, row.fate) for row in report.not_replaced] == [("2", "not selected")]
     assert [layer.strategy for layer in hard_layers(model).values()] == [StraightThrough(), Smooth()]

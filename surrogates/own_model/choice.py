@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 
 from surrogates.core import OPS, STRATEGIES, EmptyCell, Op, Strategy
 from surrogates.naming.words import require_word
+from surrogates.strategies.ste import StraightThrough
+from surrogates.strategies.subgradient import Subgradient
+
+CLIPS = ("maximum", "minimum")
 
 
 class NotReplaced(Exception):
@@ -17,8 +21,11 @@ class NotReplaced(Exception):
 class StrategyByOp:
     """A default strategy, and others by the name of an op's file; an op whose strategy is None is not replaced.
 
-    `empty` chooses what happens to a pair that does not exist: it is not replaced (`leave`), or EmptyCell is raised
-    (`raise`).
+    A straight-through default is for the ops whose derivative is 0 almost everywhere. A continuous op has a derivative
+    of its own and keeps it, as its subgradient; by name it gets straight-through all the same.
+    Every clip consists of `maximum` and `minimum`; the name `clamp` is for both.
+    `empty` chooses what happens to a pair that does not exist: a continuous op gets its subgradient and another op is
+    not replaced (`leave`), or EmptyCell is raised (`raise`).
     Raises ValueError if the name of an op or a strategy does not exist.
     Raises TypeError if a strategy is neither a strategy nor a name.
     """
@@ -40,15 +47,22 @@ class StrategyByOp:
 
         Raises NotReplaced if the op has no strategy or the pair does not exist.
         """
-        chosen = self.by_op.get(name_of(op), self.default)
+        name = name_of(op)
+        names = (name, "clamp") if name in CLIPS else (name,)
+        named = next((known for known in names if known in self.by_op), None)
+        chosen = self.default if named is None else self.by_op[named]
         if chosen is None:
             raise NotReplaced("no strategy chosen")
         strategy = STRATEGIES.make(chosen)
+        if named is None and op.continuous and isinstance(strategy, StraightThrough):
+            return Subgradient()
         try:
             strategy.check(op)
         except EmptyCell as error:
             if self.empty == "raise":
                 raise
+            if op.continuous:
+                return Subgradient()
             raise NotReplaced(str(error)) from error
         return strategy
 

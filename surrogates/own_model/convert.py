@@ -30,17 +30,17 @@ def convert(
 ) -> Replacements:
     """Puts the ops of a model's activations, max pooling and fake-quant layers into hard layers, in place.
 
-    `convert(model, StraightThrough(), types=nn.ReLU, names="encoder.*", max=None)` selects modules of these `types`,
-    with a name that fits a pattern of `names` (`*`, `?`, `[...]`), for which `filter(name, module)` is true. `strategy`
-    is for every op except those named; an op whose strategy is None is not converted.
+    `convert(model, Smooth(), types=nn.ReLU, names="encoder.*", max=None)` selects modules of these `types`, with a name
+    that fits a pattern of `names` (`*`, `?`, `[...]`), for which `filter(name, module)` is true. `strategy` is for
+    every op except those named; an op whose strategy is None is not converted. As in `surrogates.through`,
+    straight-through leaves clips, relu and maxima their derivative unless they are named.
     A module in several places is converted once. A selected module that was converted before gets the new strategy; a
     converted module that is not selected keeps its own.
     Afterwards `surrogates.mode`, `anneal` and `key_noise` act on the model. In evaluation it computes what it computed
     before.
 
     Returns a report of the hard modules that were converted and of those that were not. Calls inside a forward are not
-    converted; `surrogates.through` replaces those. A pair of op and strategy that does not exist is not converted
-    (`empty="leave"`), or raises EmptyCell and leaves the model unchanged (`empty="raise"`).
+    converted; `surrogates.through` replaces those. `empty` is as in `through`; EmptyCell leaves the model unchanged.
     Raises ValueError if the model itself is such a module, or no module fits `types`, `names` and `filter`.
     """
     choice = StrategyByOp(strategy, by_op, empty)

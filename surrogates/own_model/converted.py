@@ -12,6 +12,7 @@ from surrogates.core import Op, graft
 from surrogates.hard_layer import HardLayer
 from surrogates.own_model.choice import StrategyByOp
 from surrogates.own_model.modules import Kind
+from surrogates.own_model.replacer import alike
 from surrogates.torch_private import without_forward_mode
 
 
@@ -47,17 +48,23 @@ class Converted(nn.Module):
         inplace = getattr(self, "inplace", False)
         with torch.no_grad(), without_forward_mode():
             plain: Tensor = self.original.forward(input.clone() if inplace else input)
-        value = self.kind.meaning(self._apply_op, input.clone() if inplace else input, **self.kind.arguments(self))
+        value = self.kind.meaning(self._apply_op, input.clone() if inplace else input, **self._arguments())
         soft = any(layer.strategy.soft_forward or layer.strategy.noisy(layer.op) for layer in self.layers)
         result = value.to(plain.dtype) if soft else graft(plain, value)
         return input.copy_(result) if inplace else result
 
-    def _apply_op(self, op: Op, *x: Tensor) -> Tensor:
-        layer = next((layer for layer in self.layers if layer.op == op), None)
-        if layer is None:
-            name = type(self.original).__name__
-            raise RuntimeError(f"{name} was changed since its conversion and needs {op}; call revert and convert again")
-        value: Tensor = layer(*x)
+    def _arguments(self) -> dict[str, Any]:
+        """The module's arguments; RuntimeError if one was changed here, where the original does not see it."""
+        arguments, given = self.kind.arguments(self), self.kind.arguments(self.original)
+        for name, value in arguments.items():
+            if not isinstance(value, Tensor) and value != given[name]:
+                kind = type(self.original).__name__
+                raise RuntimeError(f"{name} of {kind} was changed since its conversion; call revert and convert again")
+        return arguments
+
+    def _apply_op(self, op: Op, *x: Any) -> Tensor:
+        layer = next(layer for layer in self.layers if layer.op == op)
+        value: Tensor = layer(*alike(*x))
         return value
 
     def train(self, mode: bool = True) -> Converted:
@@ -69,8 +76,9 @@ class Converted(nn.Module):
     def _save_to_state_dict(self, *args: Any) -> None:
         self.original._save_to_state_dict(*args)
 
-    def _load_from_state_dict(self, *args: Any) -> None:
-        self.original._load_from_state_dict(*args)
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
+        own = {name: value for name, value in state_dict.items() if not name.startswith(f"{prefix}hard.")}
+        self.original._load_from_state_dict(own, prefix, *args)
 
     def extra_repr(self) -> str:
         """The original module."""
@@ -84,13 +92,13 @@ def convert_module(module: nn.Module, kind: Kind, choice: StrategyByOp) -> Conve
     """
     layers: dict[Op, HardLayer] = {}
 
-    def apply(op: Op, *x: Tensor) -> Tensor:
+    def apply(op: Op, *x: Any) -> Tensor:
         if op not in layers:
             layers[op] = HardLayer(op, choice.strategy(op))
             temperature = layers[op].temperature
             del layers[op].temperature
             layers[op].register_buffer("temperature", temperature, persistent=False)
-        return op.hard(*x)
+        return op.hard(*alike(*x))
 
     kind.meaning(apply, kind.probe(module), **kind.arguments(module))  # only to find the ops
     return Converted(module, kind, layers)

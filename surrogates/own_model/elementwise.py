@@ -1,20 +1,18 @@
 """Elementwise calls in terms of ops; each function has the arguments of the torch call of its name.
 
 `apply(op, *x)` is the op on x under the chosen strategy.
-Raises NotReplaced if no op covers this form of the call.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from surrogates.ops.abs import Abs
 from surrogates.ops.ceil import Ceil
-from surrogates.ops.clamp import Clamp
 from surrogates.ops.floor import Floor
 from surrogates.ops.heaviside import Heaviside
 from surrogates.ops.maximum import Maximum
@@ -23,7 +21,6 @@ from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
 from surrogates.ops.trunc import Trunc
-from surrogates.own_model.choice import NotReplaced
 
 Apply = Callable[..., Tensor]
 
@@ -56,7 +53,7 @@ def sign(apply: Apply, input: Tensor) -> Tensor:
 
 def heaviside(apply: Apply, input: Tensor, values: Tensor) -> Tensor:
     """heaviside(x), with any value at 0; no derivative by `values`."""
-    return apply(Heaviside(), input)
+    return apply(Heaviside(), torch.broadcast_tensors(input, values)[0])  # type: ignore[no-untyped-call]
 
 
 def floor_divide(apply: Apply, input: Any, other: Any) -> Tensor:
@@ -95,25 +92,9 @@ def minimum(apply: Apply, input: Tensor, other: Tensor) -> Tensor:
 
 
 def clamp(apply: Apply, input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """clamp(x, min, max), by the op that fits the bounds.
-
-    Two numbers take Clamp, one number a shifted relu, tensors the maximum and then the minimum.
-    """
-    if isinstance(min, Tensor) or isinstance(max, Tensor):
-        held = input if min is None else apply(Maximum(), input, min)
-        return held if max is None else apply(Minimum(), held, max)
-    low, high = -math.inf if min is None else float(min), math.inf if max is None else float(max)
-    if not low < high or low == math.inf or high == -math.inf:
-        raise NotReplaced(f"min={low} and max={high} are no interval")
-    if low == -math.inf:
-        return high - apply(ReLU(), high - input)
-    if high == math.inf:
-        return low + apply(ReLU(), input - low)
-    try:
-        op = Clamp(low, high)
-    except ValueError as error:
-        raise NotReplaced(str(error)) from None
-    return apply(op, input)
+    """min(max(x, low), high) by the ops maximum and minimum, for numbers and tensors alike."""
+    held = input if min is None else apply(Maximum(), input, min)
+    return held if max is None else apply(Minimum(), held, max)
 
 
 def clamp_min(apply: Apply, input: Tensor, min: Any) -> Tensor:

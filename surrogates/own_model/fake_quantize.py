@@ -1,22 +1,18 @@
-"""Fake quantization in terms of the op quantize; each function has the arguments of the torch function of its name."""
+"""Fake quantization in terms of round and clamp; each function has the arguments of the torch function of its name."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from surrogates.ops.quantize import Quantize
-from surrogates.own_model.choice import NotReplaced
-from surrogates.own_model.elementwise import Apply
+from surrogates.ops.round import Round
+from surrogates.own_model.elementwise import Apply, clamp
 
 
 def fake_quantize_per_tensor_affine(
     apply: Apply, input: Tensor, scale: Tensor | float, zero_point: Tensor | int, quant_min: int, quant_max: int
 ) -> Tensor:
-    """(q - z) s, q the code of x / s + z between quant_min and quant_max; T is in units of one step."""
-    bits = (quant_max - quant_min).bit_length()
-    if 2**bits != quant_max - quant_min + 1 or bits > 16:
-        raise NotReplaced(f"{quant_max - quant_min + 1} values; the op quantize needs a power of two, at most 2^16")
-    code = apply(Quantize(bits, float(quant_min), float(quant_max)), input / scale + zero_point)
+    """(q - z) s, q = clamp(round(x / s) + z, quant_min, quant_max); T is in units of one step."""
+    code = clamp(apply, apply(Round(), input / scale) + zero_point, quant_min, quant_max)
     return (code - zero_point) * scale
 
 

@@ -22,13 +22,14 @@ def item(use: Use) -> Tensor:
 
 
 def embedding(use: Use) -> Tensor:
-    """The rows of a table chosen by an index."""
-    return _rows(use, use.args[0], use.args[1] if len(use.args) > 1 else use.kwargs["weight"])
+    """The rows of a table chosen by an index; F.embedding takes the index first, torch.embedding the table."""
+    first, second = use.argument(0, "input"), use.argument(1, "weight")
+    return _rows(use, second, first) if use.mark(first) is None else _rows(use, first, second)
 
 
 def one_hot(use: Use) -> Tensor:
     """The one-hot rows, padded to the number of classes."""
-    numbers = use.lift(use.args[0], index=True)
+    numbers = use.lift(use.argument(0, "input"), index=True)
     return F.pad(numbers, (0, use.result.shape[-1] - numbers.shape[-1]))
 
 
@@ -46,7 +47,7 @@ def gather(use: Use) -> Tensor:
 def _rows(use: Use, index: Tensor, table: Tensor) -> Tensor:
     numbers = use.lift(index, index=True)
     _require_classes(numbers, table.shape[0])
-    return use.linear(numbers, lambda rows: torch.tensordot(rows, finite(table), 1))
+    return use.linear(numbers, lambda rows: torch.tensordot(rows, finite(table).to(rows.dtype), 1))
 
 
 def _require_classes(numbers: Tensor, classes: int) -> None:

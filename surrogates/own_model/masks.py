@@ -10,20 +10,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from surrogates.own_model.choice import NotReplaced
 from surrogates.own_model.use import Use, finite
 
 
 def to_numbers(use: Use) -> Tensor:
     """float(m), m.to(dtype)."""
-    numbers: Tensor = use.lift(use.args[0])
+    numbers: Tensor = use.lift(use.argument(0, "input"))
     return numbers
 
 
 def same(use: Use) -> Tensor:
-    """The same function of the numbers: products, sums, joined and indexed tensors."""
-    first, *rest = use.lift(use.args)
+    """The same function of the numbers: products, sums, joined and indexed tensors.
+
+    Raises NotReplaced if torch refuses the numbers, as in place of an integer argument.
+    """
+    args = list(use.lift(use.args))
     kwargs = {name: use.lift(value) for name, value in use.kwargs.items() if name != "dtype"}
-    lifted: Tensor = use.function(first.clone() if use.inplace else first, *rest, **kwargs)
+    if use.inplace:
+        args[0] = args[0].clone()
+    try:
+        lifted: Tensor = use.function(*args, **kwargs)
+    except (TypeError, IndexError, RuntimeError) as error:
+        raise NotReplaced(f"torch refuses numbers with a derivative: {error}") from error
     return lifted
 
 
@@ -33,8 +42,13 @@ def add(use: Use) -> Tensor:
 
 
 def reshape(use: Use) -> Tensor:
-    """The same view of the numbers; class by class for one-hot rows."""
-    mark = use.mark(use.args[0])
+    """The same view of the numbers; class by class for one-hot rows.
+
+    Raises NotReplaced for a view of the bits as another dtype.
+    """
+    if any(isinstance(x, torch.dtype) for x in (*use.args, *use.kwargs.values())):
+        raise NotReplaced("its bits are read as another dtype")
+    mark = use.mark(use.argument(0, "input"))
     if mark is None or not mark.index:
         return same(use)
     planes = use.lift(use.args[0], index=True).movedim(-1, 0).contiguous()
@@ -63,14 +77,14 @@ def one_of(use: Use) -> Tensor:
 
 def negate(use: Use) -> Tensor:
     """1 - a for ~a."""
-    numbers: Tensor = 1 - use.lift(use.args[0])
+    numbers: Tensor = 1 - use.lift(_require_bool(use.argument(0, "input")))
     return numbers
 
 
 def where(use: Use) -> Tensor:
     """m a + (1 - m) b for where(m, a, b)."""
     if use.function is Tensor.where:
-        return _select(use, use.args[1], use.args[0], use.args[2])
+        return _select(use, use.argument(1, "condition"), use.args[0], use.argument(2, "other"))
     names = ("condition", "input", "other")
     return _select(use, *(use.argument(i, name) for i, name in enumerate(names)))
 
@@ -94,6 +108,13 @@ def _select(use: Use, condition: Any, a: Any, b: Any) -> Tensor:
 
 
 def _lift_pair(use: Use) -> tuple[Tensor, Tensor]:
-    a, b = use.args[0], use.argument(1, "other")
+    a, b = (_require_bool(use.argument(i, name)) for i, name in enumerate(("input", "other")))
     like = next(use.lift(x) for x in (a, b) if use.mark(x) is not None)
     return use.number(a, like), use.number(b, like)
+
+
+def _require_bool(operand: Any) -> Any:
+    """The operand; raises NotReplaced for a tensor of another dtype, whose logic is not that of 0 and 1."""
+    if isinstance(operand, Tensor) and operand.dtype != torch.bool:
+        raise NotReplaced(f"logic of {operand.dtype} has no op")
+    return operand

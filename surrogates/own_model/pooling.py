@@ -77,4 +77,4 @@ def _windows(x: Tensor, dim: int, k: int, s: int, p: int, d: int, ceil_mode: boo
 
 
 def _each(size: Sizes, dims: int) -> tuple[int, ...]:
-    return (size,) * dims if isinstance(size, int) else tuple(size) * (dims // len(size))
+    return tuple(map(int, size)) * (dims // len(size)) if isinstance(size, (tuple, list)) else (int(size),) * dims

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from surrogates.ops.argmax import ArgMax
@@ -46,10 +44,7 @@ def not_equal(apply: Apply, input: Any, other: Any) -> Tensor:
 
 
 def _compare(apply: Apply, op: Compare, input: Any, other: Any) -> Tensor:
-    like = input if isinstance(input, Tensor) and input.is_floating_point() else other
-    number = partial(torch.as_tensor, dtype=like.dtype, device=like.device)
-    a, b = (x if isinstance(x, Tensor) else number(x) for x in (input, other))
-    return apply(op, a, b)
+    return apply(op, input, other)
 
 
 def argmax(apply: Apply, input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:

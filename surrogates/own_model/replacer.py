@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from surrogates.core import Op, graft
 from surrogates.noise import uniforms
-from surrogates.own_model.choice import StrategyByOp
+from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.marks import Mark, Marks, Numbers
 from surrogates.own_model.replacements import Occurrence, Replacements
 
@@ -56,16 +57,16 @@ class OpsOfCall:
         self.soft = False
         self.fates: list[str] = []
 
-    def __call__(self, op: Op, *x: Tensor) -> Tensor:
-        """The op on x, after a cast to one dtype and shape.
+    def __call__(self, op: Op, *x: Any) -> Tensor:
+        """The op on x, numbers or tensors, after a cast to one dtype and shape.
 
-        Raises NotReplaced if the op has no strategy.
+        Raises NotReplaced if the op has no strategy, or x is not floating.
         """
         replacer = self.replacer
         strategy = replacer.choice.strategy(op)
-        if len(x) > 1:
-            dtype = torch.result_type(*x)
-            x = tuple(torch.broadcast_tensors(*(tensor.to(dtype) for tensor in x)))  # type: ignore[no-untyped-call]
+        x = alike(*x)
+        if not x[0].is_floating_point():
+            raise NotReplaced(f"{type(op).__name__} needs floating operands, got {x[0].dtype}")
         noise = None
         shape = strategy.noise_shape(op, *x)
         if shape is not None:
@@ -81,3 +82,13 @@ class OpsOfCall:
 
 
 Read = Callable[[OpsOfCall], Tensor]
+
+
+def alike(*x: Any) -> tuple[Tensor, ...]:
+    """Numbers and tensors as tensors of one dtype, by torch's rules of promotion, and of one shape."""
+    device = next(a.device for a in x if isinstance(a, Tensor))
+    if len(x) == 1:
+        return x
+    dtype = torch.result_type(*x)
+    given = (torch.as_tensor(a, dtype=dtype, device=device) for a in x)
+    return tuple(torch.broadcast_tensors(*given))  # type: ignore[no-untyped-call]

@@ -45,7 +45,7 @@ def topk(apply: Apply, input: Tensor, k: int, dim: int = -1, largest: bool = Tru
         raise NotReplaced("sorted=False returns no defined order")
     if input.dim() == 0 or k == 0:
         raise NotReplaced("no entries to sort")
-    op = TopK(int(k), dim)
+    op = TopK(int(k), int(dim))
     return apply(op, input) if largest else -apply(op, -input)
 
 
@@ -53,7 +53,7 @@ def sort(apply: Apply, input: Tensor, dim: int = -1, descending: bool = False, *
     """The values along a dim, sorted."""
     if input.dim() == 0:
         raise NotReplaced("no entries to sort")
-    return apply(Sort(bool(descending), dim), input)
+    return apply(Sort(bool(descending), int(dim)), input)
 
 
 def msort(apply: Apply, input: Tensor) -> Tensor:
@@ -65,14 +65,8 @@ def _reduce(apply: Apply, op: Op, input: Tensor, dim: Any, keepdim: bool) -> Ten
     """`op`, which works along the last dim, along the given dims (all for None and ())."""
     if input.dim() == 0:
         raise NotReplaced("a tensor without dimensions")
-    given = (
-        range(input.dim())
-        if dim is None or dim == () or dim == []
-        else dim
-        if isinstance(dim, (tuple, list))
-        else (dim,)
-    )
-    dims = [d % input.dim() for d in given]
+    given = [] if dim is None else list(dim) if isinstance(dim, (tuple, list)) else [dim]
+    dims = [int(d) % input.dim() for d in given or range(input.dim())]
     rows = input.movedim(dims, tuple(range(-len(dims), 0))).flatten(-len(dims))
     values = apply(op, rows)
     for d in sorted(dims) if keepdim else ():

@@ -39,13 +39,15 @@ def through(
     """A block that replaces the hard torch calls of any model or function by ops under a strategy.
 
     `with through(StraightThrough(), max=Smooth()) as report: loss = model(x)`: `strategy` is for every op except those
-    named, by the name of the op's file. An op whose strategy is None is not replaced. Under hard-valued strategies no
-    bit of the forward pass changes. A call is unchanged if none of its inputs requires a gradient, so a `no_grad` block
-    runs the hard model. `print(report)` lists the hard calls that were replaced and those that were not.
+    named, by the name of the op's file. An op whose strategy is None is not replaced. Straight-through is for the ops
+    whose derivative is 0 almost everywhere; clips, relu, maxima and sorted values keep their derivative (`Subgradient`)
+    unless they are named. Under hard-valued strategies no bit of the forward pass changes. A call is unchanged if none
+    of its inputs requires a gradient, so a `no_grad` block runs the hard model. `print(report)` lists the hard calls
+    that were replaced and those that were not.
 
     `T` is the temperature of all strategies that use one, by default each strategy's own. Noise is keyed by (seed,
-    step, number of the noisy call). A pair of op and strategy that does not exist is not replaced (`empty="leave"`), or
-    raises EmptyCell (`empty="raise"`).
+    step, number of the noisy call). A pair of op and strategy that does not exist raises EmptyCell (`empty="raise"`),
+    or is not replaced (`empty="leave"`); clips, relu, maxima and sorted values then get `Subgradient`.
     The block acts in the thread that enters it. Of nested blocks only the innermost replaces calls. Layers of this
     library keep their own strategies.
     Raises RuntimeError if torch.compile traces the block.
@@ -117,10 +119,10 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
     elif hard and not marks:
         replacer.not_replaced(hard.name, "no derivative is recorded", where)
     if marks and function in USES:
-        return handling.use(replacer, USES[function], function, args, kwargs, marks, where)
-    if marks and function not in NEUTRAL and function.__name__ != "__get__":
-        for mark in marks.values():
-            replacer.not_replaced(mark.call, f"its result is used by {function.__name__}: not supported", where)
+        return _use_or_report(replacer, USES[function], function, args, kwargs, marks, where)
+    name = getattr(function, "__name__", repr(function))
+    if marks and function not in NEUTRAL and name != "__get__":
+        _report_use(replacer, marks, name, "not supported", where)
     return function(*args, **kwargs)
 
 
@@ -132,6 +134,21 @@ def _replace_or_report(
     except NotReplaced as reason:
         replacer.not_replaced(call.name, reason, where)
         return function(*args, **kwargs)
+
+
+def _use_or_report(
+    replacer: Replacer, call: Call, function: Any, args: Any, kwargs: Any, marks: dict[int, Mark], where: str
+) -> Any:
+    try:
+        return handling.use(replacer, call, function, args, kwargs, marks, where)
+    except NotReplaced as reason:
+        _report_use(replacer, marks, call.name, reason, where)
+        return function(*args, **kwargs)
+
+
+def _report_use(replacer: Replacer, marks: dict[int, Mark], user: str, reason: object, where: str) -> None:
+    for mark in marks.values():
+        replacer.not_replaced(mark.call, f"its result is used by {user}: {reason}", where)
 
 
 def _mark(x: Tensor) -> Mark | None:

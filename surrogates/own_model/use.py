@@ -55,8 +55,18 @@ class Use:
         return self.result + form(numbers - numbers.detach())
 
     def argument(self, position: int, name: str) -> Any:
-        """The call's argument at this position or of this name."""
+        """The call's argument at this position or of this name.
+
+        Raises NotReplaced if it has none.
+        """
+        if position >= len(self.args) and name not in self.kwargs:
+            raise NotReplaced(f"it has no argument '{name}'")
         return self.args[position] if position < len(self.args) else self.kwargs[name]
+
+    def keeps_index(self, name: str) -> bool:
+        """Whether the result is an index among the same entries: the first argument is one, in another shape."""
+        mark = self.mark(self.args[0] if self.args else None)
+        return mark is not None and mark.index and name != "one_hot"
 
 
 def finite(x: Tensor) -> Tensor:
