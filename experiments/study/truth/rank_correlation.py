@@ -30,7 +30,8 @@ def mean_rank_correlation(groups: Sequence[Group]) -> Interval | None:
     resampled = [_resample(group, generator) for group in kept]
     mean = np.mean([spearman(*group) for group in kept])
     with np.errstate(invalid="ignore"):
-        means = np.nanmean([spearman(*group) for group in resampled], axis=0)
+        found = np.stack([spearman(*group) for group in resampled])
+        means = np.nansum(found, axis=0) / (~np.isnan(found)).sum(0)  # a resample of one member has none
     low, high = np.nanquantile(means, [0.025, 0.975])
     return Interval(float(mean), float(low), float(high), sum(len(group[0]) for group in kept))
 
