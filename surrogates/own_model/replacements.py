@@ -43,6 +43,14 @@ class Replacements:
         """`not_replaced`, by its former name."""
         return self.not_replaced
 
+    @staticmethod
+    def move(row: Occurrence, counts: Counter[Occurrence], to_row: Occurrence, to_counts: Counter[Occurrence]) -> None:
+        """Counts a row once less, and another once more."""
+        counts[row] -= 1
+        if not counts[row]:
+            del counts[row]
+        to_counts[to_row] += 1
+
     def __str__(self) -> str:
         return "\n".join([*_table("replaced", self.replaced), *_table("not replaced", self.not_replaced)])
 

@@ -10,12 +10,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import Node
 from torch.overrides import TorchFunctionMode
 
 from surrogates.core import Strategy
 from surrogates.own_model import elementwise, handling
 from surrogates.own_model.calls import CALLS, MARKED, NEUTRAL, UNSUPPORTED, USES, Call
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
+from surrogates.own_model.custom_function import custom_function
+from surrogates.own_model.detached import DETACHING, SUMS, Discard
 from surrogates.own_model.marks import Mark
 from surrogates.own_model.replacements import Replacements, source
 from surrogates.own_model.replacer import Replacer
@@ -23,6 +26,7 @@ from surrogates.own_model.tracking import is_recorded, tensors
 from surrogates.schedules import require_temperature
 
 Handle = Callable[..., Any]
+KNOWN = {*CALLS, *MARKED, *UNSUPPORTED, *DETACHING}
 _thread = threading.local()
 
 
@@ -73,6 +77,7 @@ class Through(TorchFunctionMode):
 
     def __exit__(self, *error: Any) -> None:
         _replacers().pop()
+        self.replacer.detached.keep([])
         super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def __torch_function__(
@@ -82,10 +87,10 @@ class Through(TorchFunctionMode):
             raise RuntimeError("through cannot be compiled; call the uncompiled model, or use surrogates.convert")
         kwargs = kwargs or {}
         known = (
-            function in CALLS
-            or function in MARKED
-            or function in UNSUPPORTED
+            function in KNOWN
+            or (function in SUMS and self.replacer.detached.twins)
             or any(replacer.marks for replacer in _replacers())
+            or not torch.is_grad_enabled()
         )
         if _replacers()[-1] is self.replacer and known and not any(map(_foreign, types)):
             handle = _outside_compiler() if "torch._dynamo" in sys.modules else _handle
@@ -103,8 +108,12 @@ def _outside_compiler() -> Callable[..., Any]:
 def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = list(tensors((*args, *kwargs.values())))
     marks = {id(x): mark for x in given if (mark := _mark(x))}
-    where = source() if marks or any(x.is_floating_point() for x in given) else None
-    if where is None:  # no floating tensor, or a call of this library
+    if function in SUMS and not marks and not kwargs and torch.is_grad_enabled():
+        return replacer.detached.sum(function, args)
+    graphs = [x.grad_fn for x in given if x.grad_fn is not None]
+    floating = (function in KNOWN or graphs) and any(x.is_floating_point() for x in given)
+    where = source() if marks or floating else None
+    if where is None:  # nothing to replace or to report, or a call of this library
         return function(*args, **kwargs)
     hard, marked = CALLS.get(function), MARKED.get(function)
     if hard and hard.meaning is elementwise.div and not kwargs.get("rounding_mode"):
@@ -116,14 +125,38 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
             )
         if function in UNSUPPORTED:
             replacer.not_replaced(UNSUPPORTED[function].name, "not supported", where)
+        if function in DETACHING:
+            return _detach(replacer, function, args, kwargs, where)
     elif hard and not marks:
-        replacer.not_replaced(hard.name, "no derivative is recorded", where)
+        custom = custom_function()
+        if custom:
+            replacer.hard_functions[f"{custom}Backward"] = f"{hard.name} inside {custom}"
+        reason = f"inside {custom}, a custom Function with its own backward" if custom else "no derivative is recorded"
+        replacer.not_replaced(hard.name, reason, where)
     if marks and function in USES:
         return _use_or_report(replacer, USES[function], function, args, kwargs, marks, where)
     name = getattr(function, "__name__", repr(function))
     if marks and function not in NEUTRAL and name != "__get__":
         _report_use(replacer, marks, name, "not supported", where)
-    return function(*args, **kwargs)
+    result = function(*args, **kwargs)
+    if graphs and not torch.is_grad_enabled() and any(x.is_floating_point() for x in tensors(result)):
+        _report_no_grad(graphs, where)
+    return result
+
+
+def _detach(replacer: Replacer, function: Any, args: Any, kwargs: Any, where: str) -> Tensor:
+    (x,) = tensors((*args, *kwargs.values()))
+    name = DETACHING[function]
+    if not x.requires_grad:
+        replacer.not_replaced(name, "in forward mode it is unknown whose derivatives are thrown away", where)
+    return replacer.detached.detach(function, x, f"{name} at {where}")
+
+
+def _report_no_grad(graphs: list[Node], where: str) -> None:
+    """Reports what torch.no_grad throws away; inside a custom Function its own backward brings derivatives back."""
+    if custom_function() is None:
+        for node in graphs:
+            Discard(node, f"torch.no_grad at {where}").report()
 
 
 def _replace_or_report(
