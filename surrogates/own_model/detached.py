@@ -7,7 +7,7 @@ its value: it computes the same sum with nothing detached, in which x cancels.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch.autograd.graph import Node, get_gradient_edge
 
 from surrogates.own_model.calls import functions
 from surrogates.own_model.effect import effects_before, is_hard_function
+from surrogates.own_model.tracking import on_graph
 from surrogates.torch_private import adds_once
 
 REMEMBERED = 4  # detached tensors and sums; each keeps a graph alive
@@ -47,7 +48,7 @@ class Discard:
 class Twin:
     """A tensor with detached parts, and the same numbers with nothing detached.
 
-    `summands` are the parts of the sum that were never detached.
+    `summands` are the parts of the sum that are not detached.
     """
 
     tensor: weakref.ref[Tensor]
@@ -65,7 +66,8 @@ class Detached:
 
     def detach(self, function: Callable[[Tensor], Tensor], x: Tensor, by: str) -> Tensor:
         """The detached x."""
-        discards = () if x.grad_fn is None else (Discard(x.grad_fn, by),)  # a leaf depends on no call
+        node = on_graph(x).grad_fn
+        discards = () if node is None else (Discard(node, by),)  # a leaf depends on no call
         result = function(x)
         if result is not x:
             self._put(result, x, (), discards)
@@ -76,12 +78,12 @@ class Detached:
 
     def sum(self, function: Callable[..., Tensor], args: tuple[Any, ...]) -> Tensor:
         """A sum or difference; with nothing detached if it is recognised."""
-        twins = {id(x): twin for x in args if (twin := self._get(x))}
+        twins = {id(x): twin for x in args if isinstance(x, Tensor) and (twin := self._get(x))}
         if not twins:
             return function(*args)
         undetached = function(*(twins[id(x)].undetached if id(x) in twins else x for x in args))
         plain = [x for x in args if isinstance(x, Tensor) and id(x) not in twins]
-        summands = tuple(_edge(x) for x in plain if x.requires_grad)
+        summands = tuple(edge for x in plain if on_graph(x).requires_grad for edge in _summands(_edge(x), DEPTH))
         summands += tuple(summand for twin in twins.values() for summand in twin.summands)
         discards = tuple(discard for twin in twins.values() for discard in twin.discards)
         if any(_is_replaced(undetached, summand) for summand in summands):
@@ -89,7 +91,7 @@ class Detached:
                 discard.recognised = True
             return undetached
         result = function(*args)
-        if all(x.requires_grad for x in plain):
+        if all(on_graph(x).requires_grad for x in plain):
             self._put(result, undetached, summands, discards)
         return result
 
@@ -105,7 +107,7 @@ class Detached:
         self.twins.append(Twin(weakref.ref(tensor), tensor._version, undetached, summands, discards))
         self.keep([twin for twin in self.twins if twin.tensor() is not None][-REMEMBERED:])
 
-    def _get(self, x: Any) -> Twin | None:
+    def _get(self, x: Tensor) -> Twin | None:
         return next((twin for twin in self.twins if twin.tensor() is x and twin.version == x._version), None)
 
 
@@ -119,11 +121,23 @@ def _count(total: Edge, summand: Edge, depth: int) -> int:
     """How often a summand is added in a sum, less how often it is subtracted."""
     if total == summand:
         return 1
-    signs = SIGNS.get(total[0].name(), ()) if depth and adds_once(total[0]) else ()
-    parts = zip(signs, total[0].next_functions, strict=False)
-    return sum(sign * _count((node, i), summand, depth - 1) for sign, (node, i) in parts if node is not None)
+    return sum(sign * _count(part, summand, depth - 1) for sign, part in _parts(total, depth))
+
+
+def _summands(total: Edge, depth: int) -> Iterator[Edge]:
+    """A sum and all sums and summands in it."""
+    yield total
+    for _, part in _parts(total, depth):
+        yield from _summands(part, depth - 1)
+
+
+def _parts(total: Edge, depth: int) -> list[tuple[int, Edge]]:
+    """The two operands of a sum or difference, each with its sign; none at depth 0."""
+    node = total[0]
+    signs = SIGNS.get(node.name(), ()) if depth and adds_once(node) else ()
+    return [(sign, (part, i)) for sign, (part, i) in zip(signs, node.next_functions, strict=False) if part is not None]
 
 
 def _edge(x: Tensor) -> Edge:
-    node, output, *_ = get_gradient_edge(x)
+    node, output, *_ = get_gradient_edge(on_graph(x))
     return node, output

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from surrogates.own_model.replacements import Occurrence, Replacements
+from surrogates.own_model.tracking import on_graph
 
 KEY = "surrogates"  # in a node's metadata
 SHIFTS = ("Add", "Sub", "Where", "Clamp", "ClampMin", "ClampMax", "Maximum", "Minimum", "Expand", "View", "ToCopy")
@@ -26,9 +27,9 @@ class Effect:
 
     def follow(self, value: Tensor) -> None:
         """Attaches itself to the node that computed `value`."""
-        if value.grad_fn is not None:
-            value.grad_fn.metadata[KEY] = self
-            value.grad_fn.register_prehook(self)
+        if node := on_graph(value).grad_fn:
+            node.metadata[KEY] = self
+            node.register_prehook(self)
 
     def __call__(self, gradients: object) -> None:
         """Called by autograd in the backward pass."""

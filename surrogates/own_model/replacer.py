@@ -30,6 +30,7 @@ class Replacer:
     report: Replacements = field(default_factory=Replacements)
     marks: Marks = field(default_factory=Marks)
     detached: Detached = field(default_factory=Detached)
+    soft: bool = False  # whether a call got a soft value
     hard_functions: dict[str, str] = field(default_factory=dict)  # custom Functions with a hard call, by node
 
     def not_replaced(self, call: str, reason: object, where: str) -> None:
@@ -77,7 +78,7 @@ class OpsOfCall:
             replacer.draws += 1
             noise = uniforms(x[0], (replacer.seed, replacer.step, replacer.draws), shape)
         if strategy.soft_forward or strategy.noisy(op):
-            self.soft = True
+            self.soft = replacer.soft = True
             self._require_no_hard_codes(x)
         self.fates.append(f"{op} by {strategy}")
         return strategy(op, *x, T=replacer.T, noise=noise)

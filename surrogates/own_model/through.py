@@ -19,10 +19,11 @@ from surrogates.own_model.calls import CALLS, MARKED, NEUTRAL, UNSUPPORTED, USES
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.custom_function import custom_function
 from surrogates.own_model.detached import DETACHING, SUMS, Discard
+from surrogates.own_model.effect import effects_before
 from surrogates.own_model.marks import Mark
 from surrogates.own_model.replacements import Replacements, source
 from surrogates.own_model.replacer import Replacer
-from surrogates.own_model.tracking import is_recorded, tensors
+from surrogates.own_model.tracking import is_recorded, on_graph, tensors
 from surrogates.schedules import require_temperature
 
 Handle = Callable[..., Any]
@@ -110,7 +111,7 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
     marks = {id(x): mark for x in given if (mark := _mark(x))}
     if function in SUMS and not marks and not kwargs and torch.is_grad_enabled():
         return replacer.detached.sum(function, args)
-    graphs = [x.grad_fn for x in given if x.grad_fn is not None]
+    graphs = [node for x in given if (node := on_graph(x).grad_fn)]
     floating = (function in KNOWN or graphs) and any(x.is_floating_point() for x in given)
     where = source() if marks or floating else None
     if where is None:  # nothing to replace or to report, or a call of this library
@@ -128,11 +129,7 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
         if function in DETACHING:
             return _detach(replacer, function, args, kwargs, where)
     elif hard and not marks:
-        custom = custom_function()
-        if custom:
-            replacer.hard_functions[f"{custom}Backward"] = f"{hard.name} inside {custom}"
-        reason = f"inside {custom}, a custom Function with its own backward" if custom else "no derivative is recorded"
-        replacer.not_replaced(hard.name, reason, where)
+        replacer.not_replaced(hard.name, _reason_unrecorded(replacer, hard.name, graphs), where)
     if marks and function in USES:
         return _use_or_report(replacer, USES[function], function, args, kwargs, marks, where)
     name = getattr(function, "__name__", repr(function))
@@ -144,11 +141,22 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
     return result
 
 
+def _reason_unrecorded(replacer: Replacer, call: str, graphs: list[Node]) -> str:
+    """Why no derivative is recorded; notes a custom Function that makes a hard call."""
+    custom = custom_function()
+    if custom is None:
+        return "no derivative is recorded"
+    replacer.hard_functions[f"{custom}Backward"] = f"{call} inside {custom}"
+    reason = f"inside {custom}, a custom Function with its own backward"
+    soft = replacer.soft and any(effect.soft for node in graphs for effect in effects_before(node))
+    return f"{reason}; its input is soft, so the model is neither hard nor soft" if soft else reason
+
+
 def _detach(replacer: Replacer, function: Any, args: Any, kwargs: Any, where: str) -> Tensor:
     (x,) = tensors((*args, *kwargs.values()))
     name = DETACHING[function]
-    if not x.requires_grad:
-        replacer.not_replaced(name, "in forward mode it is unknown whose derivatives are thrown away", where)
+    if not on_graph(x).requires_grad:
+        replacer.not_replaced(name, "in forward mode it is unknown whose derivatives it throws away", where)
     return replacer.detached.detach(function, x, f"{name} at {where}")
 
 
