@@ -288,8 +288,6 @@ def test_a_soft_input_of_a_custom_function_is_reported() -> None:
     assert fate.endswith("with its own backward; its input is soft, so the model is neither hard nor soft")
 
 
-
-
 def test_nothing_is_remembered_after_the_block() -> None:
     block = through("ste")
     with block:

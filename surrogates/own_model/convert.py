@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -118,7 +118,7 @@ def _convert(place: Position, selected: bool, choice: StrategyByOp, report: Repl
 
 def _report_forward(module: nn.Module, name: str, report: Replacements) -> None:
     """Reports a module as not replaced if its own forward makes hard calls; this library's modules make their own."""
-    calls = () if type(module).__module__.startswith("surrogates.") else hard_calls(type(module))
-    if calls:
+    kind: type[Any] = type(module)
+    if not kind.__module__.startswith("surrogates.") and (calls := hard_calls(kind)):  # type: ignore[arg-type]
         reason = f"its forward calls {', '.join(calls)}; surrogates.through replaces calls"
-        report.not_replaced[Occurrence(type(module).__name__, reason, name)] += 1
+        report.not_replaced[Occurrence(kind.__name__, reason, name)] += 1

@@ -70,7 +70,7 @@ class Detached:
         discards = () if node is None else (Discard(node, by),)  # a leaf depends on no call
         result = function(x)
         if result is not x:
-            self._put(result, x, (), discards)
+            self._put(Twin(weakref.ref(result), result._version, x, (), discards))
         else:
             for discard in discards:
                 discard.report()
@@ -92,7 +92,7 @@ class Detached:
             return undetached
         result = function(*args)
         if all(on_graph(x).requires_grad for x in plain):
-            self._put(result, undetached, summands, discards)
+            self._put(Twin(weakref.ref(result), result._version, undetached, summands, discards))
         return result
 
     def keep(self, twins: list[Twin]) -> None:
@@ -103,8 +103,8 @@ class Detached:
                 discard.report()
         self.twins = twins
 
-    def _put(self, tensor: Tensor, undetached: Tensor, summands: tuple[Edge, ...], discards: tuple[Discard, ...]) -> None:
-        self.twins.append(Twin(weakref.ref(tensor), tensor._version, undetached, summands, discards))
+    def _put(self, twin: Twin) -> None:
+        self.twins.append(twin)
         self.keep([twin for twin in self.twins if twin.tensor() is not None][-REMEMBERED:])
 
     def _get(self, x: Tensor) -> Twin | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from torch import Tensor
 from torch.autograd.graph import Node
@@ -28,7 +29,7 @@ class Effect:
     def follow(self, value: Tensor) -> None:
         """Attaches itself to the node that computed `value`."""
         if node := on_graph(value).grad_fn:
-            node.metadata[KEY] = self
+            _metadata(node)[KEY] = self
             node.register_prehook(self)
 
     def __call__(self, gradients: object) -> None:
@@ -62,12 +63,12 @@ def nodes_before(nodes: Iterable[Node], end: Node | None = None) -> Iterator[Nod
 
 def effects_before(node: Node) -> Iterator[Effect]:
     """The effects of the replaced calls on which a node's value depends."""
-    return (one.metadata[KEY] for one in nodes_before([node]) if KEY in one.metadata)
+    return (effect for one in nodes_before([node]) if (effect := _metadata(one).get(KEY)))
 
 
 def is_hard_function(node: Node, of: Node) -> bool:
     """Whether a replaced call lies on a way from `of` to `node`."""
-    hard = [one for one in nodes_before([node], of) if one is not of and KEY in one.metadata]
+    hard = [one for one in nodes_before([node], of) if one is not of and KEY in _metadata(one)]
     return any(one is of for one in nodes_before(hard, of))
 
 
@@ -78,5 +79,10 @@ def first_of(node: Node, known: Mapping[str, str]) -> str | None:
         if found := known.get(one.name()):
             return found
         if one.name().rstrip("0123456789").removesuffix("Backward") in SHIFTS:
-            waiting += [before for before, _ in one.next_functions if before not in (None, *waiting)]
+            waiting += [before for before, _ in one.next_functions if before is not None and before not in waiting]
     return None
+
+
+def _metadata(node: Node) -> dict[Any, Any]:
+    metadata: Any = node.metadata  # a dictionary, in torch's types a method
+    return metadata  # type: ignore[no-any-return]

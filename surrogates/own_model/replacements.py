@@ -67,7 +67,9 @@ def _table(title: str, rows: Counter[Occurrence]) -> list[str]:
     lines = [f"{title}:"]
     for row, count in rows.items():
         start = f"{count:>5} x {row.call:<{call}}  {row.where:<{where}}  "
-        lines += textwrap.wrap(row.fate, max(80, len(start) + 40), initial_indent=start, subsequent_indent=" " * min(len(start), 40))
+        lines += textwrap.wrap(
+            row.fate, max(80, len(start) + 40), initial_indent=start, subsequent_indent=" " * min(len(start), 40)
+        )
     return lines
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd import Function
 
 from surrogates.own_model.calls import CALLS, MARKED, UNSUPPORTED
@@ -21,7 +21,7 @@ HARD = {**CALLS, **MARKED, **UNSUPPORTED}
 
 
 @cache
-def hard_calls(kind: type[nn.Module]) -> tuple[str, ...]:
+def hard_calls(kind: type[Any]) -> tuple[str, ...]:
     """The hard calls of a class's forward, as "round at model.py:12".
 
     It reads forward and the functions, methods and custom Functions of the same package that forward calls. It knows
@@ -45,7 +45,7 @@ def hard_calls(kind: type[nn.Module]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _calls(function: FunctionType, kind: type[nn.Module]) -> Iterator[tuple[str, int, Any]]:
+def _calls(function: FunctionType, kind: type[Any]) -> Iterator[tuple[str, int, Any]]:
     """Name, line and target of every call in a function's source."""
     try:
         lines, first = inspect.getsourcelines(function)
@@ -55,12 +55,16 @@ def _calls(function: FunctionType, kind: type[nn.Module]) -> Iterator[tuple[str,
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             target = _target(node.func, function, kind)
-            if _is_hard(target) and HARD[target].meaning is div and "rounding_mode" not in {k.arg for k in node.keywords}:
+            if (
+                _is_hard(target)
+                and HARD[target].meaning is div
+                and "rounding_mode" not in {k.arg for k in node.keywords}
+            ):
                 continue
             yield ast.unparse(node.func).rpartition(".")[2], first + node.lineno - 1, target
 
 
-def _target(call: ast.expr, function: FunctionType, kind: type[nn.Module]) -> Any:
+def _target(call: ast.expr, function: FunctionType, kind: type[Any]) -> Any:
     """What a call calls: a function, a custom Function for its `apply`, or a Tensor's method; else None."""
     if isinstance(call, ast.Name):
         return function.__globals__.get(call.id)

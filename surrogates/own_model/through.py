@@ -10,16 +10,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import Node
 from torch.overrides import TorchFunctionMode
 
 from surrogates.core import Strategy
 from surrogates.own_model import elementwise, handling
 from surrogates.own_model.calls import CALLS, MARKED, NEUTRAL, UNSUPPORTED, USES, Call
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
-from surrogates.own_model.custom_function import custom_function
-from surrogates.own_model.detached import DETACHING, SUMS, Discard
-from surrogates.own_model.effect import effects_before
+from surrogates.own_model.detached import DETACHING, SUMS
+from surrogates.own_model.estimators import detach, reason_unrecorded, report_no_grad
 from surrogates.own_model.marks import Mark
 from surrogates.own_model.replacements import Replacements, source
 from surrogates.own_model.replacer import Replacer
@@ -127,9 +125,9 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
         if function in UNSUPPORTED:
             replacer.not_replaced(UNSUPPORTED[function].name, "not supported", where)
         if function in DETACHING:
-            return _detach(replacer, function, args, kwargs, where)
+            return detach(replacer, function, given[0], where)
     elif hard and not marks:
-        replacer.not_replaced(hard.name, _reason_unrecorded(replacer, hard.name, graphs), where)
+        replacer.not_replaced(hard.name, reason_unrecorded(replacer, hard.name, graphs), where)
     if marks and function in USES:
         return _use_or_report(replacer, USES[function], function, args, kwargs, marks, where)
     name = getattr(function, "__name__", repr(function))
@@ -137,34 +135,8 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
         _report_use(replacer, marks, name, "not supported", where)
     result = function(*args, **kwargs)
     if graphs and not torch.is_grad_enabled() and any(x.is_floating_point() for x in tensors(result)):
-        _report_no_grad(graphs, where)
+        report_no_grad(graphs, where)
     return result
-
-
-def _reason_unrecorded(replacer: Replacer, call: str, graphs: list[Node]) -> str:
-    """Why no derivative is recorded; notes a custom Function that makes a hard call."""
-    custom = custom_function()
-    if custom is None:
-        return "no derivative is recorded"
-    replacer.hard_functions[f"{custom}Backward"] = f"{call} inside {custom}"
-    reason = f"inside {custom}, a custom Function with its own backward"
-    soft = replacer.soft and any(effect.soft for node in graphs for effect in effects_before(node))
-    return f"{reason}; its input is soft, so the model is neither hard nor soft" if soft else reason
-
-
-def _detach(replacer: Replacer, function: Any, args: Any, kwargs: Any, where: str) -> Tensor:
-    (x,) = tensors((*args, *kwargs.values()))
-    name = DETACHING[function]
-    if not on_graph(x).requires_grad:
-        replacer.not_replaced(name, "in forward mode it is unknown whose derivatives it throws away", where)
-    return replacer.detached.detach(function, x, f"{name} at {where}")
-
-
-def _report_no_grad(graphs: list[Node], where: str) -> None:
-    """Reports what torch.no_grad throws away; inside a custom Function its own backward brings derivatives back."""
-    if custom_function() is None:
-        for node in graphs:
-            Discard(node, f"torch.no_grad at {where}").report()
 
 
 def _replace_or_report(
