@@ -1,31 +1,33 @@
-"""The custom `torch.autograd.Function` inside whose forward a call is made."""
+"""The custom `torch.autograd.Function` inside which a call is made."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from functools import cache
-from types import CodeType
+from types import CodeType, FrameType
+from typing import Any
 
 from torch.autograd import Function
 
 
-def custom_function() -> str | None:
-    """The name of the innermost custom Function whose forward is running; None if there is none."""
-    frame = sys._getframe(1)
+def custom_function(*methods: str) -> str | None:
+    """The name of the innermost custom Function one of whose methods is running; None if there is none."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_name == "forward" and (name := _function_of(frame.f_code)):
+        method = frame.f_code.co_name
+        if method in methods and (name := _function_of(frame.f_code, method)):
             return name
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 
 @cache
-def _function_of(forward: CodeType) -> str | None:
-    return next((kind.__name__ for kind in _subclasses(Function) if _code(kind.forward) is forward), None)
+def _function_of(code: CodeType, method: str) -> str | None:
+    return next((kind.__name__ for kind in _subclasses(Function) if _code(getattr(kind, method)) is code), None)
 
 
-def _code(function: object) -> CodeType | None:
+def _code(function: Any) -> CodeType | None:
     return getattr(function, "__code__", None)
 
 

@@ -7,6 +7,7 @@ import textwrap
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple
 
 import torch
@@ -84,3 +85,12 @@ def source() -> str | None:
             found = f"{Path(path).name}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return found
+
+
+def is_called_by_torch() -> bool:
+    """Whether the call that a block handles is made by torch's own code."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "__torch_function__":
+        frame = frame.f_back
+    caller = frame and frame.f_back
+    return caller is not None and caller.f_code.co_filename.startswith(PASSED_OVER[0])
