@@ -2,13 +2,15 @@
 
 import importlib
 from collections.abc import Callable
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 import torch
+from doc_blocks import blocks
 from torch import Tensor, nn
 
-from each import each
+import hardgrad
 from surrogates import convert, through
 from surrogates.own_model.replacements import Replacements
 
@@ -77,7 +79,7 @@ PEERS: dict[str, tuple[Callable[[], nn.Module], str, str]] = {
 
 
 @pytest.mark.nightly
-@each("name", PEERS)
+@pytest.mark.parametrize("name", PEERS)
 def test_a_round_in_a_custom_function_stays_hard_and_is_reported(name: str) -> None:
     """Case K25."""
     model = PEERS[name][0]()
@@ -91,7 +93,7 @@ def test_a_round_in_a_custom_function_stays_hard_and_is_reported(name: str) -> N
 
 
 @pytest.mark.nightly
-@each("name", PEERS)
+@pytest.mark.parametrize("name", PEERS)
 def test_with_torchs_round_in_its_place_the_strategy_takes_effect(name: str) -> None:
     make, module, function = PEERS[name]
     model = make()
@@ -104,3 +106,15 @@ def test_with_torchs_round_in_its_place_the_strategy_takes_effect(name: str) -> 
     assert not torch.allclose(slope, soft_slope)
     assert "round" in {row.call for row in report.replaced}
     assert "round" not in custom_functions(report)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", PEERS)
+def test_the_swap_on_the_page(name: str) -> None:
+    page = Path(__file__).parents[1] / "docs" / "own_model.md"
+    (block,) = (block for block in blocks(page) if block.language == "py" and f"from {name}." in block.text)
+    names = {"model": PEERS[name][0](), "x": X, "hg": hardgrad, "torch": torch}
+    exec(block.text, names)
+    assert ("round", "Round() by Smooth()") in {(row.call, row.fate) for row in names["report"].replaced}
+    names["loss"].backward()
+    assert "round" in {row.call for row in names["report"].replaced}

@@ -48,6 +48,11 @@ def through(
     of its inputs requires a gradient, so a `no_grad` block runs the hard model. `print(report)` lists the hard calls
     that were replaced and those that were not.
 
+    A sum with detached parts whose value is that of a replaced call, such as x + (round(x) - x).detach(), is computed
+    with nothing detached, so it has the derivative of its value. Elsewhere a call whose derivative is thrown away by
+    `detach`, `data` or `no_grad` counts as not replaced until a backward pass reaches it. The report is complete when
+    the block ends.
+
     `T` is the temperature of all strategies that use one, by default each strategy's own. Noise is keyed by (seed,
     step, number of the noisy call). A pair of op and strategy that does not exist raises EmptyCell (`empty="raise"`),
     or is not replaced (`empty="leave"`); clips, relu, maxima and sorted values then get `Subgradient`.
