@@ -60,6 +60,14 @@ def test_torch_ao_is_whole() -> None:
     assert not report.not_replaced
 
 
+def test_what_torchs_own_observer_detaches_is_in_effect() -> None:
+    """Before any backward pass."""
+    model = torch_ao("FakeQuantize").apply(importlib.import_module("torch.ao.quantization").enable_observer)
+    with through("ste") as report:
+        model(X)
+    assert {row.call for row in report.replaced} == {"relu", "fake_quantize_per_tensor_affine"}
+
+
 def test_torch_ao_with_its_observer_in_one_call_is_reported() -> None:
     """Case K25: convert replaces this layer."""
     model = torch_ao("FusedMovingAvgObsFakeQuantize")
@@ -113,7 +121,7 @@ def test_with_torchs_round_in_its_place_the_strategy_takes_effect(name: str) -> 
 def test_the_swap_on_the_page(name: str) -> None:
     page = Path(__file__).parents[1] / "docs" / "own_model.md"
     (block,) = (block for block in blocks(page) if block.language == "py" and f"from {name}." in block.text)
-    names = {"model": PEERS[name][0](), "x": X, "hg": hardgrad, "torch": torch}
+    names = {"model": PEERS[name][0](), "x": X, "hg": hardgrad, "torch": torch, "patch": patch}
     exec(block.text, names)
     assert ("round", "Round() by Smooth()") in {(row.call, row.fate) for row in names["report"].replaced}
     names["loss"].backward()
