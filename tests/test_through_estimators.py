@@ -15,6 +15,7 @@ from each import each
 from products import gradients
 from surrogates import through
 from surrogates.core import Strategy
+from surrogates.ops.argmin import ArgMin
 from surrogates.ops.maximum import Maximum
 from surrogates.ops.minimum import Minimum
 from surrogates.ops.round import Round
@@ -183,6 +184,27 @@ def test_two_uses_of_one_call() -> None:
     (by_commitment,) = torch.autograd.grad(commitment, x, WEIGHT, retain_graph=True)
     torch.testing.assert_close(by_commitment, 2 * WEIGHT * (x - q).detach())
     torch.autograd.grad(y.sum(), x)
+    assert not report.not_replaced
+
+
+@each("s", [StraightThrough(), SOFT])
+def test_a_vector_quantizer(s: Strategy) -> None:
+    """The codes and their choice get the derivative of the chosen rows."""
+    codes = torch.tensor([[1.0, 0.0, 0.5], [-1.0, 0.5, 0.0]], dtype=torch.float64)
+
+    def quantize(x: Tensor, codes: Tensor) -> Tensor:
+        index = (x.unsqueeze(1) - codes).square().sum(-1).argmin(1)
+        return x + (codes[index] - x).detach()
+
+    def reference(x: Tensor, codes: Tensor) -> Tensor:
+        return s(ArgMin(), (x.unsqueeze(1) - codes).square().sum(-1)) @ codes
+
+    with through(s) as report:
+        value = quantize(X.clone().requires_grad_(), codes)
+        slopes = gradients(quantize, [X, codes], WEIGHT)
+    torch.testing.assert_close(value, reference(X, codes))
+    for slope, right in zip(slopes, gradients(reference, [X, codes], WEIGHT), strict=True):
+        torch.testing.assert_close(slope, right)
     assert not report.not_replaced
 
 

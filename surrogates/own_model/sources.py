@@ -36,11 +36,9 @@ def hard_calls(kind: type[Any]) -> tuple[str, ...]:
             continue
         seen.add(function)
         for name, line, target in _calls(function, kind):
-            if isinstance(target, type) and issubclass(target, Function):
-                target = target.forward
             if _is_hard(target):
                 found[f"{name} at {Path(function.__code__.co_filename).name}:{line}"] = None
-            elif _package(target) == _package(kind) != "torch":
+            elif _package(target) == _package(function) != "torch":
                 waiting.append(inspect.unwrap(target))
     return tuple(found)
 
@@ -54,30 +52,29 @@ def _calls(function: FunctionType, kind: type[Any]) -> Iterator[tuple[str, int, 
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            target = _target(node.func, function, kind)
-            if (
-                _is_hard(target)
-                and HARD[target].meaning is div
-                and "rounding_mode" not in {k.arg for k in node.keywords}
-            ):
-                continue
-            yield ast.unparse(node.func).rpartition(".")[2], first + node.lineno - 1, target
+            yield ast.unparse(node.func).rpartition(".")[2], first + node.lineno - 1, _target(node, function, kind)
 
 
-def _target(call: ast.expr, function: FunctionType, kind: type[Any]) -> Any:
-    """What a call calls: a function, a custom Function for its `apply`, or a Tensor's method; else None."""
-    if isinstance(call, ast.Name):
-        return function.__globals__.get(call.id)
-    if not isinstance(call, ast.Attribute):
+def _target(call: ast.Call, function: FunctionType, kind: type[Any]) -> Any:
+    """What a call calls: a function, the forward of a custom Function, or a Tensor's method; else None."""
+    target = _value(call.func, function, kind)
+    exact = _is_hard(target) and HARD[target].meaning is div
+    return None if exact and all(keyword.arg != "rounding_mode" for keyword in call.keywords) else target
+
+
+def _value(name: ast.expr, function: FunctionType, kind: type[Any]) -> Any:
+    if isinstance(name, ast.Name):
+        return function.__globals__.get(name.id)
+    if not isinstance(name, ast.Attribute):
         return None
-    owner = _target(call.value, function, kind)
-    if isinstance(owner, type) and issubclass(owner, Function) and call.attr == "apply":
-        return owner
+    owner = _value(name.value, function, kind)
+    if isinstance(owner, type) and issubclass(owner, Function) and name.attr == "apply":
+        return owner.forward
     if isinstance(owner, (ModuleType, type)):
-        return getattr(owner, call.attr, None)
-    if isinstance(call.value, ast.Name) and call.value.id == "self":
-        return getattr(kind, call.attr, None)
-    return getattr(Tensor, call.attr, None) if owner is None else None
+        return getattr(owner, name.attr, None)
+    if isinstance(name.value, ast.Name) and name.value.id == "self":
+        return getattr(kind, name.attr, None)
+    return getattr(Tensor, name.attr, None) if owner is None else None
 
 
 def _is_hard(target: Any) -> bool:
