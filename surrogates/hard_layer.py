@@ -48,7 +48,7 @@ class HardLayer(nn.Module):
         start = strategy.temperature_at(0.0) if "temperature" in strategy.uses(op) else None
         self.register_buffer("temperature", None if start is None else torch.tensor(start))
         self._note(start)
-        self.noise_key: tuple[int | Tensor, int, int] = (0, 0, 0)  # seed, step, layer; see `uniforms`
+        self.noise_key: tuple[int | Tensor, ...] = (0, 0, 0)  # seed, step, layer, rank unless 0; see `uniforms`
         self.draws = 0
 
     def forward(self, *x: Tensor) -> Tensor:
@@ -163,8 +163,19 @@ def anneal(model: nn.Module, progress: float, epoch: float | None = None) -> Non
         layer.anneal(progress, epoch)
 
 
-def key_noise(model: nn.Module, seed: int | Tensor, step: int) -> None:
-    """Keys the noise of every hard layer to a seed and a step. The same key draws the same noise."""
+def key_noise(model: nn.Module, seed: int | Tensor, step: int, rank: int | None = None) -> None:
+    """Keys the noise of every hard layer to a seed, a step and a rank. The same key draws the same noise.
+
+    `rank` is the number of the process in distributed training, so that each process draws its own noise. By default
+    it is the rank that torch.distributed gives, and 0 if that is not initialised.
+    """
+    rank = process_rank() if rank is None else rank
     for index, layer in enumerate(hard_layers(model).values()):
-        layer.noise_key = (seed, step, index)
+        layer.noise_key = (seed, step, index, rank) if rank else (seed, step, index)
         layer.draws = 0
+
+
+def process_rank() -> int:
+    """The rank of this process in torch.distributed; 0 if that is not initialised."""
+    distributed = torch.distributed
+    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
