@@ -166,16 +166,17 @@ def test_a_resumed_training_continues_with_the_same_numbers():
     assert before + train(again, after=lambda step: watch.step(), first=6) == losses
 
 
-def test_a_loss_scale_divides_the_gradients_inside_the_model():
+def test_a_gradient_scaler_does_not_change_the_measurements():
     values = []
-    for scale in (1.0, 1024.0):
-        model = net(dtype=torch.float64)
-        watch = monitored(model)
-        (model(X.double()).square().mean() * scale).backward()
-        for parameter in model.parameters():
-            parameter.grad /= scale
-        values.append(watch.step(loss_scale=scale))
-    assert values[0] == pytest.approx(values[1], rel=1e-12)
+    for scaler in (None, torch.amp.GradScaler("cpu", init_scale=1024.0)):
+        model = net()
+        watch, optimizer = monitored(model), torch.optim.SGD(model.parameters())
+        loss = model(X).square().mean()
+        (loss if scaler is None else scaler.scale(loss)).backward()
+        if scaler is not None:
+            scaler.unscale_(optimizer)
+        values.append(watch.step(scaler))
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
 
 
 def test_faults_are_warned_of_once_at_the_users_line():
@@ -221,6 +222,28 @@ def test_every_rank_draws_its_own_noise_and_rank_0_that_of_one_process(monkeypat
         assert torch.equal(model[:2](X), drawn[-1])
     assert torch.equal(drawn[0], alone)
     assert not any(torch.equal(drawn[i], drawn[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+
+
+def draw_on(rank, processes, folder):
+    """Writes what the noisy layer gives in one of several processes of torch.distributed."""
+    store = torch.distributed.FileStore(str(folder / "store"), processes)
+    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=processes)
+    model = net()
+    watch = monitored(nn.parallel.DistributedDataParallel(model))
+    model(X).sum().backward()
+    watch.step()
+    torch.save(model[:2](X), folder / f"{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.nightly
+def test_two_processes_draw_different_noise(tmp_path):
+    torch.multiprocessing.spawn(draw_on, (2, tmp_path), nprocs=2)
+    drawn = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
+    model = net()
+    hg.key_noise(model, 3, 2)
+    assert torch.equal(drawn[0][:, 0], model[:2](X)[:, 0])
+    assert not torch.equal(drawn[0], drawn[1])
 
 
 def test_schedules_by_epochs_need_the_steps_of_an_epoch():

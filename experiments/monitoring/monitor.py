@@ -76,14 +76,14 @@ class Monitor:
         self._hooks = ExitStack()
         self._prepare()
 
-    def step(self, loss_scale: float = 1.0) -> dict[str, float]:
+    def step(self, scaler: torch.amp.GradScaler | None = None) -> dict[str, float]:
         """Measures the step whose gradients are in the parameters, and prepares the next one.
 
         Returns the measurements by tag, or {} if the step is not measured. With a gradient scaler call it after
-        `unscale_` and give `loss_scale=scaler.get_scale()`, by which the gradients inside the model are divided.
+        `scaler.unscale_(optimizer)`; the gradients inside the model are then divided by the scale.
         """
         self.made += 1
-        values = self._measure(loss_scale) if self._is_measured(self.made) else {}
+        values = self._measure(scaler) if self._is_measured(self.made) else {}
         for fault in self._faults(values):
             warnings.warn(fault, stacklevel=2)
         self._prepare()
@@ -105,9 +105,9 @@ class Monitor:
             self._layers = LayerProbe(self.model)
             self._hooks.enter_context(self._layers.watching())
 
-    def _measure(self, loss_scale: float) -> dict[str, float]:
+    def _measure(self, scaler: torch.amp.GradScaler | None) -> dict[str, float]:
         self._hooks.close()
-        readings = self._layers.measure(torch.tensor(loss_scale))
+        readings = self._layers.measure(None if scaler is None else torch.tensor(scaler.get_scale()))
         norms = norms_by_name(present_gradients(trained_parameters(self.model)))
         state, compared = ModelState.of(self.model, norms, readings), self._compare_outputs()
         (numbers,) = to_numbers([*compared.values(), *state.rows])
