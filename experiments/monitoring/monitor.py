@@ -62,14 +62,15 @@ class Monitor:
     ) -> None:
         if not isinstance(model, nn.Module):
             raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-        require_count(steps=steps, log_every=log_every, steps_per_epoch=steps_per_epoch or 1)
+        epoch = 1 if steps_per_epoch is None else steps_per_epoch
+        require_count(steps=steps, log_every=log_every, steps_per_epoch=epoch)
         require_count(0, start=start)
         strategies = [layer.strategy for layer in hard_layers(model).values()]
         by_epoch = next((strategy for strategy in strategies if strategy.by_epoch), None)
         if by_epoch and steps_per_epoch is None:
             raise ValueError(f"{by_epoch} goes by epochs: give steps_per_epoch, the optimizer steps of one epoch")
         self.model, self.steps, self.seed, self.log_every = model, steps, seed, log_every
-        self.steps_per_epoch, self.made = steps_per_epoch or 1, start
+        self.steps_per_epoch, self.made = epoch, start
         self._inputs, self._soft = probe, any(strategy.soft_forward for strategy in strategies)
         self._outputs: dict[str, Tensor] = {}  # on the probe batch, at the measurement before
         self._alerts = Alerts(model, steps)

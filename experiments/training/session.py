@@ -123,7 +123,8 @@ class Session:
         self.trainer.restore([state["trainer"] for state in states])
         self.validate.restore(states)
         for alerts, state in zip(self.alerts, states, strict=True):
-            alerts.restore(state["alerts"])
+            if "alerts" in state:  # not in checkpoints of earlier versions
+                alerts.restore(state["alerts"])
 
     def _finish(self) -> dict[int, dict[str, Any]]:
         """Saves all models and writes the results."""
