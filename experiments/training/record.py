@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -52,6 +52,11 @@ class Record:
         (since, before), now = self._logged_at, time.monotonic()
         self._logged_at = (now, step)
         self.curves.scalars(step, {**values, "steps_per_second": (step - before) / max(now - since, 1e-9)})
+
+    def say_notes(self, notes: Iterable[str]) -> None:
+        """Prints what a user should know while the training continues."""
+        for note in notes:
+            self.folder.say(f"note: {note}")
 
     def say_fault(self, fault: str, policy: str) -> None:
         """Prints the first value that was not finite, under a policy that continues training."""
