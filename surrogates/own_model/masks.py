@@ -1,4 +1,4 @@
-"""Calls that use a comparison's result: each function returns the floating tensor for the result of a `Use`.
+"""Calls that use a result as numbers: each function returns the floating tensor for the result of a `Use`.
 
 If the numbers are 0 and 1, only its derivative is used; the value is the call's own.
 """
@@ -15,8 +15,10 @@ from surrogates.own_model.use import Use, finite
 
 
 def to_numbers(use: Use) -> Tensor:
-    """float(m), m.to(dtype)."""
-    numbers: Tensor = use.lift(use.argument(0, "input"))
+    """float(m), m.to(dtype); an index stays one if the result holds integers."""
+    input = use.argument(0, "input")
+    mark = use.mark(input)
+    numbers: Tensor = use.lift(input, index=mark is not None and mark.index and not use.result.is_floating_point())
     return numbers
 
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from surrogates.core import Strategy
-from surrogates.own_model import elementwise, handling
-from surrogates.own_model.calls import CALLS, MARKED, NEUTRAL, UNSUPPORTED, USES, Call
+from surrogates.own_model import elementwise, handling, marking
+from surrogates.own_model.calls import CALLS, CONVERSIONS, MARKED, NEUTRAL, UNSUPPORTED, USES, Call, without_op
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.marks import Mark
 from surrogates.own_model.replacements import Replacements, source
@@ -84,6 +84,7 @@ class Through(TorchFunctionMode):
         known = (
             function in CALLS
             or function in MARKED
+            or function in CONVERSIONS
             or function in UNSUPPORTED
             or any(replacer.marks for replacer in _replacers())
         )
@@ -112,17 +113,20 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
     if any(map(is_recorded, given)):
         if call := hard or marked:
             return _replace_or_report(
-                replacer, call, handling.replace if hard else handling.mark, function, args, kwargs, where
+                replacer, call, handling.replace if hard else marking.mark, function, args, kwargs, where
             )
-        if function in UNSUPPORTED:
-            replacer.not_replaced(UNSUPPORTED[function].name, "not supported", where)
+        if function in CONVERSIONS and is_recorded(given[0]):
+            return marking.mark_cast(replacer, CONVERSIONS[function], function, args, kwargs, where)
     elif hard and not marks:
         replacer.not_replaced(hard.name, "no derivative is recorded", where)
+    if listed := without_op(function, args, kwargs):
+        replacer.not_replaced(listed.name, listed.meaning, where)
     if marks and function in USES:
         return _use_or_report(replacer, USES[function], function, args, kwargs, marks, where)
     name = getattr(function, "__name__", repr(function))
     if marks and function not in NEUTRAL and name != "__get__":
-        _report_use(replacer, marks, name, "not supported", where)
+        reason = UNSUPPORTED[function].meaning if function in UNSUPPORTED else "not supported"
+        _report_use(replacer, marks, name, reason, where)
     return function(*args, **kwargs)
 
 
@@ -133,7 +137,10 @@ def _replace_or_report(
         return handle(replacer, call, function, args, kwargs, where)
     except NotReplaced as reason:
         replacer.not_replaced(call.name, reason, where)
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        if isinstance(result, tuple):
+            marking.mark_positions(replacer, call, args, kwargs, result, where)
+        return result
 
 
 def _use_or_report(
