@@ -25,7 +25,7 @@ X, Y = (1.3 * torch.randn(4, 5, generator=generator(seed), dtype=torch.float64) 
 X[1] = torch.tensor([0.5, -1.0, 0.5, 0.5, 2.0])  # ties
 W = torch.randn(5, 3, generator=generator(2), dtype=torch.float64)
 EDGES = torch.tensor([-1.0, 0.5, 2.0], dtype=torch.float64)
-LINES = torch.arange(4)[:, None]
+LINES, PLACES = torch.arange(4)[:, None], torch.tensor([[0, 4, 4, 2, 1]]).expand(4, 5)
 
 
 class ByHand:
@@ -156,6 +156,22 @@ USES: dict[str, Use] = {
     "scatter_add": (
         lambda x, y: y.scatter_add(-1, x.topk(2).indices, y[:, 1:3]),
         lambda h, x, y: y + (h.top(x) * y[:, 1:3, None]).sum(1),
+    ),
+    "a mask at places": (
+        lambda x, y: (x > 0.1).gather(1, PLACES) * y + torch.take_along_dim(x > 0.1, PLACES, 1).double(),
+        lambda h, x, y: h.above(x, EDGES[:1] * 0 + 0.1)[..., 0].gather(1, PLACES) * (y + 1),
+    ),
+    "rows of a mask": (
+        lambda x, y: (x > 0.1).index_select(1, PLACES[0]) * y,
+        lambda h, x, y: h.above(x, EDGES[:1] * 0 + 0.1)[:, PLACES[0], 0] * y,
+    ),
+    "a mask at an index": (
+        lambda x, y: (x > 0.1).gather(1, y.topk(2).indices).double(),
+        lambda h, x, y: (h.top(y) @ h.above(x, EDGES[:1] * 0 + 0.1))[..., 0],
+    ),
+    "by keywords": (
+        lambda x, y: torch.gather(input=y, dim=1, index=torch.unsqueeze(input=x.argmax(1), dim=1)),
+        lambda h, x, y: (h.top(x, 1) @ y[..., None])[..., 0],
     ),
     "ranks": (lambda x, y: x.argsort().argsort().double(), lambda h, x, y: h.ranks(x)),
     "ranks from the largest": (

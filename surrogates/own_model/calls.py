@@ -22,8 +22,6 @@ from surrogates.own_model import (
     selection,
 )
 from surrogates.own_model.masks import reshape
-from surrogates.own_model.tracking import is_recorded, tensors
-from surrogates.own_model.unsupported import HARD_WITH, REASONS, SAMPLES
 from surrogates.own_model.uses import LIFTED
 
 GETTERS: tuple[Any, ...] = (Tensor.T, Tensor.mT)
@@ -142,21 +140,4 @@ CALLS = by_function(ELEMENTWISE | SELECTION)
 MARKED = by_function(COMPARISONS | INDICES)
 USES = by_function(LIFTED) | {getter.__get__: Call("T", reshape, False) for getter in GETTERS}
 CONVERSIONS = by_function(CASTS)
-UNSUPPORTED = by_function(REASONS)
 NEUTRAL = by_function({None: WITHOUT_VALUES})
-
-
-def without_op(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call | None:
-    """The call, with the reason as its meaning, if it is a hard one without an op and its inputs need a gradient.
-
-    A sample is one even in a `no_grad` block, as torch.distributions draws it there.
-    """
-    call = UNSUPPORTED.get(function)
-    if call is None:
-        return None
-    given = [*args, *kwargs.values()]
-    words = HARD_WITH.get(call.name.rstrip("_"))
-    if words and not any(isinstance(x, str) and x in words for x in given):
-        return None
-    wanted = any(x.requires_grad if call.name in SAMPLES else is_recorded(x) for x in tensors(given))
-    return call if wanted else None

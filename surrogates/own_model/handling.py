@@ -69,7 +69,8 @@ def use(
         value = value.to(result.dtype) if applied.soft else graft(result.detach(), value)
         return value if target is None else _write(target, value)
 
-    index = call.meaning in KEEP_INDEX and id(args[0]) in marks and marks[id(args[0])].index
+    changed = applied.mark(args[0] if args else kwargs.get("input"))
+    index = call.meaning in KEEP_INDEX and changed is not None and changed.index
 
     def numbers() -> Numbers:
         value = call.meaning(applied)

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surrogates.own_model.choice import NotReplaced
+from surrogates.own_model.masks import same
 from surrogates.own_model.use import Use, finite
 
 
@@ -22,6 +23,8 @@ def embedding(use: Use) -> Tensor:
 def index_select(use: Use) -> Tensor:
     """sum_n row_n y_n along the dim, for an index of one dimension."""
     y, dim, index = (use.argument(i, name) for i, name in enumerate(("input", "dim", "index")))
+    if use.mark(index) is None:
+        return same(use)
     if index.dim() != 1 or y.dim() == 0:
         raise NotReplaced("no dimension to select from")
     return table_rows(use, index, y, dim)
@@ -31,7 +34,7 @@ def table_rows(use: Use, index: Tensor, table: Tensor, dim: int = 0) -> Tensor:
     """sum_n row_n y_n along a dim of the table; the dimensions of the index take its place."""
     rows, dim = use.lift(index, index=True), dim % table.dim()
     require_classes(rows, table.shape[dim])
-    values, first = finite(table).movedim(dim, 0).to(rows.dtype), range(index.dim())
+    values, first = finite(use.lift(table)).movedim(dim, 0).to(rows.dtype), range(index.dim())
     places = [*first], [d + dim for d in first]
     return use.linear(rows, lambda rows: torch.tensordot(rows, values, 1).movedim(*places))
 
@@ -45,13 +48,18 @@ def one_hot(use: Use) -> Tensor:
 def gather(use: Use) -> Tensor:
     """sum_n row_n y_n along the dim."""
     y, dim, index = (use.argument(i, name) for i, name in enumerate(("input", "dim", "index")))
-    return _along(use, reached(y, index, dim), index, dim)
+    if use.mark(index) is None:
+        return same(use)
+    return _along(use, reached(use.lift(y), index, dim), index, dim)
 
 
 def take_along_dim(use: Use) -> Tensor:
     """`gather` with dimensions of size 1 repeated; without a dim, among all entries."""
     y, index, dim = use.argument(0, "input"), use.argument(1, "indices"), use.optional(2, "dim")
-    return _along(use, y.flatten(), index.flatten(), 0) if dim is None else _along(use, y, index, dim)
+    if use.mark(index) is None:
+        return same(use)
+    y = use.lift(y)
+    return _along(use, y if dim is not None else y.flatten(), index, 0 if dim is None else dim)
 
 
 def _along(use: Use, y: Tensor, index: Tensor, dim: int) -> Tensor:
@@ -78,7 +86,11 @@ def not_equal(use: Use) -> Tensor:
 
 def ranks(use: Use) -> Tensor:
     """The rank of each entry, from 0, for argsort of the indices of a sort along the same dim."""
-    mark, dim, descending = use.mark(use.args[0]), use.optional(1, "dim", -1), use.optional(2, "descending", False)
+    mark, dim, descending = (
+        use.mark(use.argument(0, "input")),
+        use.optional(1, "dim", -1),
+        use.optional(2, "descending", False),
+    )
     if mark is None or mark.order is None or descending or dim % use.result.dim() != mark.order.dim:
         raise NotReplaced("argsort of an index is replaced only for ranks: x.argsort(dim).argsort(dim)")
     numbers = mark.order.ranks()

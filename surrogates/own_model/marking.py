@@ -51,9 +51,8 @@ def mark_positions(
 
 
 def _mark(replacer: Replacer, call: Call, result: Tensor, read: Any, arguments: dict[str, Any], where: str) -> None:
-    sources = tuple(tensors(tuple(arguments.values())))
-    ranks, dim = None, 0
-    if read is orders.sort and arguments["input"].dim():
-        ranks, dim = (lambda ops: orders.ranks(ops, **arguments)), arguments.get("dim", -1) % arguments["input"].dim()
-    reading = Reading(lambda ops: read(ops, **arguments), result.dtype != torch.bool, dim, ranks)
-    replacer.mark(result, call.name, where, sources, reading)
+    reading = Reading(lambda ops: read(ops, **arguments), result.dtype != torch.bool)
+    if read is orders.sort and result.dim():
+        dim = int(arguments.get("dim", -1)) % result.dim()
+        reading = reading._replace(dim=dim, ranks=lambda ops: orders.ranks(ops, **arguments))
+    replacer.mark(result, call.name, where, tuple(tensors(tuple(arguments.values()))), reading)

@@ -50,11 +50,13 @@ def reshape(use: Use) -> Tensor:
     """
     if any(isinstance(x, torch.dtype) for x in (*use.args, *use.kwargs.values())):
         raise NotReplaced("its bits are read as another dtype")
-    mark = use.mark(use.argument(0, "input"))
+    input = use.argument(0, "input")
+    mark = use.mark(input)
     if mark is None or not mark.index:
         return same(use)
-    planes = use.lift(use.args[0], index=True).movedim(-1, 0).contiguous()
-    viewed = torch.vmap(lambda plane: use.function(plane, *use.args[1:], **use.kwargs))(planes)
+    planes = use.lift(input, index=True).movedim(-1, 0).contiguous()
+    others = {name: value for name, value in use.kwargs.items() if name != "input"}
+    viewed = torch.vmap(lambda plane: use.function(plane, *use.args[1:], **others))(planes)
     lifted: Tensor = viewed.movedim(0, -1)
     return lifted
 

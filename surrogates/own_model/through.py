@@ -14,12 +14,13 @@ from torch.overrides import TorchFunctionMode
 
 from surrogates.core import Strategy
 from surrogates.own_model import elementwise, handling, marking
-from surrogates.own_model.calls import CALLS, CONVERSIONS, MARKED, NEUTRAL, UNSUPPORTED, USES, Call, without_op
+from surrogates.own_model.calls import CALLS, CONVERSIONS, MARKED, NEUTRAL, USES, Call
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.marks import Mark
 from surrogates.own_model.replacements import Replacements, source
 from surrogates.own_model.replacer import Replacer
 from surrogates.own_model.tracking import is_recorded, tensors
+from surrogates.own_model.unsupported import REASONS_OF_USES, UNSUPPORTED, without_op
 from surrogates.schedules import require_temperature
 
 Handle = Callable[..., Any]
@@ -125,8 +126,7 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
         return _use_or_report(replacer, USES[function], function, args, kwargs, marks, where)
     name = getattr(function, "__name__", repr(function))
     if marks and function not in NEUTRAL and name != "__get__":
-        reason = UNSUPPORTED[function].meaning if function in UNSUPPORTED else "not supported"
-        _report_use(replacer, marks, name, reason, where)
+        _report_use(replacer, marks, name, REASONS_OF_USES.get(function, "not supported"), where)
     return function(*args, **kwargs)
 
 
