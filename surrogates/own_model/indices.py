@@ -86,11 +86,8 @@ def not_equal(use: Use) -> Tensor:
 
 def ranks(use: Use) -> Tensor:
     """The rank of each entry, from 0, for argsort of the indices of a sort along the same dim."""
-    mark, dim, descending = (
-        use.mark(use.argument(0, "input")),
-        use.optional(1, "dim", -1),
-        use.optional(2, "descending", False),
-    )
+    mark = use.mark(use.argument(0, "input"))
+    dim, descending = use.optional(1, "dim", -1), use.optional(2, "descending", False)
     if mark is None or mark.order is None or descending or dim % use.result.dim() != mark.order.dim:
         raise NotReplaced("argsort of an index is replaced only for ranks: x.argsort(dim).argsort(dim)")
     numbers = mark.order.ranks()
