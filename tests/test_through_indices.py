@@ -1,6 +1,8 @@
 """through on indices, ranks, buckets and casts, against permutation matrices and numbers that are written by hand."""
 
+import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -100,8 +102,8 @@ USES: dict[str, Use] = {
         lambda h, x, y: (h.top(x[:1]) @ y[..., None])[..., 0],
     ),
     "take_along_dim of all": (
-        lambda x, y: y.take_along_dim(x.flatten().topk(3).indices),
-        lambda h, x, y: h.top(x.flatten(), 3) @ y.flatten(),
+        lambda x, y: y.take_along_dim(x.flatten().topk(4).indices.view(2, 2)),
+        lambda h, x, y: h.top(x.flatten(), 4) @ y.flatten(),
     ),
     "index_select": (lambda x, y: W.index_select(0, x[0].argsort()), lambda h, x, y: h.order(x[0]) @ W),
     "index_select along 1": (
@@ -389,3 +391,51 @@ def test_the_first_ranks_of_a_permutation(s: Strategy) -> None:
     assert torch.equal(gradients(lambda x: s(part, x), [X])[0], gradients(lambda x: s(whole, x)[:2], [X])[0])
     with pytest.raises(ValueError, match="k must be a whole number of at least 1"):
         Permutation(k=0)
+
+
+Y3 = torch.randn(4, 5, 5, generator=generator(4), dtype=torch.float64)
+PARTS = (slice(None), slice(1, None), None, ..., 0, torch.tensor([1]), torch.tensor([[2], [0]]), "index", "index")
+
+
+def keys(seed: int) -> tuple[Any, ...]:
+    some = random.Random(seed)
+    return tuple(some.choice(PARTS) for _ in range(some.randint(1, 4)))
+
+
+def filled(key: tuple[Any, ...], index: Tensor) -> tuple[Any, ...]:
+    return tuple(index if isinstance(part, str) else part for part in key)
+
+
+def by_entries(key: tuple[Any, ...], x: Tensor, weight: Tensor) -> Tensor:
+    """The weighted sum of the result, linear in the rows: each entry n of a row times that sum for the index n."""
+    rows, index = ByHand(STE).top(x), x.detach().topk(2).indices
+    total = torch.zeros(())
+    for place in range(index.numel()):
+        for n in range(5):
+            other = index.flatten().index_fill(0, torch.tensor(place), n).view_as(index)
+            total = total + rows.flatten(0, -2)[place, n] * (weight * Y3[filled(key, other)]).sum()
+    return total
+
+
+@pytest.mark.slow
+@each("seed", range(80))
+def test_keys_with_an_index_and_other_parts(seed: int) -> None:
+    """A row's derivative is known up to a constant, which the derivative of a softmax does not depend on."""
+    key, x = keys(seed), X[:2, :].clone().requires_grad_()
+    try:
+        plain = Y3[filled(key, X[:2].topk(2).indices)]
+    except (IndexError, TypeError):
+        return
+    with through(STE) as report:
+        y = Y3[filled(key, x.topk(2).indices)]
+    assert same(y, plain)
+    if key.count("index") != 1:
+        assert key.count("index") == 0 or report.not_replaced
+        return
+    weight = torch.randn(plain.shape, generator=generator(seed), dtype=torch.float64)
+    if not report.not_replaced:
+        right = torch.autograd.grad(by_entries(key, x, weight), x)[0]
+        torch.testing.assert_close(torch.autograd.grad((y * weight).sum(), x)[0], right)
+    else:
+        ((_, fate, _),) = report.not_replaced
+        assert "not next to each other" in fate or "used for 4 entries" in fate

@@ -66,7 +66,7 @@ def _along(use: Use, y: Tensor, index: Tensor, dim: int) -> Tensor:
     rows, dim = use.lift(index, index=True), dim % y.dim()
     require_classes(rows, y.shape[dim])
     values = finite(y).movedim(dim, -1).unsqueeze(dim)
-    return use.linear(rows, lambda rows: (rows * values).sum(-1))
+    return use.linear(rows, lambda rows: (rows * values).sum(-1).reshape(use.result.shape))
 
 
 def equal(use: Use) -> Tensor:

@@ -43,8 +43,8 @@ def through(
     named, by the name of the op's file. An op whose strategy is None is not replaced. Straight-through is for the ops
     whose derivative is 0 almost everywhere; clips, relu, maxima and sorted values keep their derivative (`Subgradient`)
     unless they are named. Under hard-valued strategies no bit of the forward pass changes. A call is unchanged if none
-    of its inputs requires a gradient, so a `no_grad` block runs the hard model. `print(report)` lists the hard calls
-    that were replaced and those that were not.
+    of its inputs requires a gradient, so a `no_grad` block runs the hard model. Results of bools or integers are
+    replaced where they are used. `print(report)` lists the hard calls that were replaced and those that were not.
 
     `T` is the temperature of all strategies that use one, by default each strategy's own. Noise is keyed by (seed,
     step, number of the noisy call). A pair of op and strategy that does not exist raises EmptyCell (`empty="raise"`),
