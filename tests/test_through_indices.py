@@ -393,13 +393,15 @@ def test_the_first_ranks_of_a_permutation(s: Strategy) -> None:
         Permutation(k=0)
 
 
-Y3 = torch.randn(4, 5, 5, generator=generator(4), dtype=torch.float64)
-PARTS = (slice(None), slice(1, None), None, ..., 0, torch.tensor([1]), torch.tensor([[2], [0]]), "index", "index")
+Y3 = torch.randn(5, 5, 5, generator=generator(4), dtype=torch.float64)
+PARTS = (slice(None), slice(1, None), None, ..., 0, torch.tensor([1]), torch.tensor([[2], [0]]))
 
 
-def keys(seed: int) -> tuple[Any, ...]:
+def key_with_index(seed: int) -> tuple[Any, ...]:
     some = random.Random(seed)
-    return tuple(some.choice(PARTS) for _ in range(some.randint(1, 4)))
+    others = [some.choice(PARTS) for _ in range(some.randint(0, 3))]
+    others.insert(some.randint(0, len(others)), "index")
+    return tuple(others)
 
 
 def filled(key: tuple[Any, ...], index: Tensor) -> tuple[Any, ...]:
@@ -418,24 +420,21 @@ def by_entries(key: tuple[Any, ...], x: Tensor, weight: Tensor) -> Tensor:
 
 
 @pytest.mark.slow
-@each("seed", range(80))
+@each("seed", range(60))
 def test_keys_with_an_index_and_other_parts(seed: int) -> None:
     """A row's derivative is known up to a constant, which the derivative of a softmax does not depend on."""
-    key, x = keys(seed), X[:2, :].clone().requires_grad_()
+    key, x = key_with_index(seed), X[:2].clone().requires_grad_()
     try:
         plain = Y3[filled(key, X[:2].topk(2).indices)]
-    except (IndexError, TypeError):
+    except IndexError:  # too many dimensions
         return
     with through(STE) as report:
         y = Y3[filled(key, x.topk(2).indices)]
     assert same(y, plain)
-    if key.count("index") != 1:
-        assert key.count("index") == 0 or report.not_replaced
+    if report.not_replaced:
+        ((_, fate, _),) = report.not_replaced
+        assert "not next to each other" in fate
         return
     weight = torch.randn(plain.shape, generator=generator(seed), dtype=torch.float64)
-    if not report.not_replaced:
-        right = torch.autograd.grad(by_entries(key, x, weight), x)[0]
-        torch.testing.assert_close(torch.autograd.grad((y * weight).sum(), x)[0], right)
-    else:
-        ((_, fate, _),) = report.not_replaced
-        assert "not next to each other" in fate or "used for 4 entries" in fate
+    right = torch.autograd.grad(by_entries(key, x, weight), x)[0]
+    torch.testing.assert_close(torch.autograd.grad((y * weight).sum(), x)[0], right)
