@@ -420,7 +420,7 @@ def by_entries(key: tuple[Any, ...], x: Tensor, weight: Tensor) -> Tensor:
 
 
 @pytest.mark.slow
-@each("seed", range(60))
+@each("seed", range(40))
 def test_keys_with_an_index_and_other_parts(seed: int) -> None:
     """A row's derivative is known up to a constant, which the derivative of a softmax does not depend on."""
     key, x = key_with_index(seed), X[:2].clone().requires_grad_()
