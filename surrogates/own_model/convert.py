@@ -117,8 +117,13 @@ def _convert(place: Position, selected: bool, choice: StrategyByOp, report: Repl
 
 
 def _report_forward(module: nn.Module, name: str, report: Replacements) -> None:
-    """Reports a module as not replaced if its own forward makes hard calls; this library's modules make their own."""
+    """Reports a module as not replaced if its own forward makes hard calls.
+
+    This library's modules make their own. torch's observers make theirs on detached tensors.
+    """
     kind: type[Any] = type(module)
-    if not kind.__module__.startswith("surrogates.") and (calls := hard_calls(kind)):  # type: ignore[arg-type]
+    if kind.__module__.startswith(("surrogates.", "torch.ao.quantization.observer")):
+        return
+    if calls := hard_calls(kind):  # type: ignore[arg-type]
         reason = f"its forward calls {', '.join(calls)}; surrogates.through replaces calls"
         report.not_replaced[Occurrence(kind.__name__, reason, name)] += 1

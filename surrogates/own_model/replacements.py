@@ -15,7 +15,10 @@ import torch
 from surrogates.naming.html import table
 
 PASSED_OVER = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
-OWN = ("core", "graft", "hard_layer", "layers", "ops", "own_model.converted", "own_model.handling", "strategies")
+OWN = (
+    "core", "graft", "hard_layer", "layers", "ops", "own_model.converted", "own_model.handling", "own_model.marking",
+    "strategies",
+)  # fmt: skip
 INTERNAL = tuple(f"surrogates.{name}" for name in OWN)
 
 
