@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.compare.reading.run_record import CRASHED, DIVERGED, UNEXPLAINED, UNFINISHED, RunRecord
 from experiments.compare.reading.table_lines import TableLine, WrongTable, read_lines
 from experiments.config.settings import GROUPS
-from surrogates.naming.words import did_you_mean
 
 NEEDED = ("strategy", "seed")
 OUTCOMES = ("done", DIVERGED, CRASHED, UNFINISHED, "n/a")
@@ -54,7 +54,9 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
     listed = f"the columns are: {', '.join(columns)}"
     for name in NEEDED:
         if name not in columns:
-            raise WrongTable(file, f": there is no column {name}{did_you_mean(name, columns)}; {listed}")
+            near = get_close_matches(name, columns, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise WrongTable(file, f": there is no column {name}{hint}; {listed}")
     if not any("/" in name for name in columns):
         examples = "accuracy/test, accuracy/val, loss/test or loss/val"
         raise WrongTable(file, f": no column is a metric; name one {examples}; {listed}")
@@ -132,7 +134,7 @@ def _outcome(line: TableLine, values: Values) -> tuple[str, str]:
     """Returns how the run ended, and why. A score that is not finite is a run that diverged."""
     said, reason = line.text("outcome") or "done", line.text("reason")
     if said not in OUTCOMES:
-        raise line.wrong(f"{said!r} must be one of {', '.join(OUTCOMES)}{did_you_mean(said, OUTCOMES)}", "outcome")
+        raise line.wrong(f"{said!r} must be one of {', '.join(OUTCOMES)}", "outcome")
     if line.flag("failed"):
         return UNEXPLAINED, reason or "its table gives no reason"
     if said != "done":
