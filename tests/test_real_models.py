@@ -1,98 +1,18 @@
 """Models of other libraries: `through` keeps their values and gives the derivatives of a reference.
 
-The reference of a row is the same model, with the replaced functions written by hand.
+The reference of a model is the same model with the functions of models_by_hand.py.
 """
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 import hardgrad as hg
+from models_by_hand import REFERENCES, ByHand
 from real_models import IDENTITY, MODELS, RealModel, alike, first, outcome, release, row
 
 PAGE = (Path(__file__).parents[1] / "docs" / "real_models.md").read_text(encoding="utf-8").splitlines()
-
-
-class ByHand(TorchFunctionMode):
-    """Calls other functions in place of torch's."""
-
-    def __init__(self, functions: dict[Any, Callable[..., Any]]) -> None:
-        super().__init__()
-        self.functions = functions
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self.functions.get(function, function)(*args, **(kwargs or {}))
-
-
-def with_slope(value: Tensor, carrier: Tensor) -> Tensor:
-    """The value with the derivative of the carrier."""
-    return value.detach() + (carrier - carrier.detach())
-
-
-def identity_relu(x: Tensor, inplace: bool = False) -> Tensor:
-    return with_slope(x.relu(), x)
-
-
-def soft_relu(x: Tensor, inplace: bool = False) -> Tensor:
-    return with_slope(x.relu(), F.softplus(x))
-
-
-def soft_hardsigmoid(x: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(x + 3, 0), 6) / 6: the slopes of softplus(x + 3) and, at that maximum m, of 6 - softplus(6 - m)."""
-    m = soft_relu(x + 3)
-    return with_slope(m.clamp(max=6), -F.softplus(6 - m)) / 6
-
-
-def soft_hardswish(x: Tensor, inplace: bool = False) -> Tensor:
-    return x * soft_hardsigmoid(x)
-
-
-def top_two(x: Tensor, k: int, dim: int) -> tuple[Tensor, Tensor]:
-    """The slopes of S_1 and S_2 - S_1, S_k = log of the sum over sets of k entries of exp(their sum)."""
-    values, chosen = torch.topk(x, k, dim)
-    weights = x.exp()
-    one, two = weights.sum(-1), (weights.sum(-1) ** 2 - (weights**2).sum(-1)) / 2
-    return with_slope(values, torch.stack([one.log(), two.log() - one.log()], -1)), chosen
-
-
-def half_clamp(x: Tensor, min: float = -torch.inf, max: float = torch.inf) -> Tensor:
-    """The slope is 1/2 on a bound."""
-    share = ((x > min) * 1.0 + (x >= min)) * ((x < max) * 1.0 + (x <= max)) / 4
-    return with_slope(x.clamp(min, max), share * x)
-
-
-def boxed_masks() -> dict[Any, Callable[..., Any]]:
-    """where(a > b, u, v) = m u + (1 - m) v; the mask m has the slope 1/2 by a - b where |a - b| <= 1."""
-    numbers: dict[Tensor, Tensor] = {}
-
-    def compare(function: Callable[..., Tensor], sign: int) -> Callable[..., Tensor]:
-        def compared(a: Tensor, b: Tensor) -> Tensor:
-            mask, gap = function(a, b), a - b
-            numbers[mask] = with_slope(mask * 1.0, sign * gap / 2 * (gap.detach().abs() <= 1))
-            return mask
-
-        return compared
-
-    def where(mask: Tensor, u: Any, v: Any) -> Tensor:
-        return numbers[mask] * u + (1 - numbers[mask]) * v if mask in numbers else torch.where(mask, u, v)
-
-    signs = {Tensor.gt: 1, Tensor.ge: 1, Tensor.lt: -1}
-    return {torch.where: where} | {function: compare(function, sign) for function, sign in signs.items()}
-
-
-REFERENCES: dict[str, dict[Any, Callable[..., Any]]] = {
-    "ResNet-18": {F.relu: identity_relu},
-    "MobileNetV3": {F.relu: soft_relu, F.hardsigmoid: soft_hardsigmoid, F.hardswish: soft_hardswish},
-    "QuantConv2d, QuantLinear": boxed_masks(),
-    "FakeQuantizedLinear": {torch.clamp: half_clamp},
-    "mixture of experts": {Tensor.topk: top_two},
-}
 
 
 @pytest.fixture(params=MODELS, ids=lambda model: model.name)
