@@ -69,6 +69,7 @@ COMPARISONS: dict[Callable[..., Tensor], tuple[str, ...]] = {
 INDICES: dict[Callable[..., Tensor], tuple[str, ...]] = {reading.argmax: ("argmax",), reading.argmin: ("argmin",)}
 WITHOUT_OP = (
     "argsort", "bernoulli", "bincount", "bucketize", "byte", "char", "cummax", "cummin", "fmax", "fmin", "fmod", "frac",
+    "fused_moving_avg_obs_fake_quant",
     "histc", "histogram", "int", "isclose", "kthvalue", "long", "max_pool1d_with_indices", "max_pool2d_with_indices",
     "max_pool3d", "median", "mode", "multinomial", "nanmedian", "nanquantile", "nonzero", "quantile", "remainder",
     "rrelu", "searchsorted", "sgn", "short", "signbit", "unique",

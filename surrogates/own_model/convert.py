@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -15,6 +15,7 @@ from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.converted import Converted, convert_module
 from surrogates.own_model.modules import is_hard, kind_of
 from surrogates.own_model.replacements import Occurrence, Replacements
+from surrogates.own_model.sources import hard_calls
 
 
 def convert(
@@ -40,7 +41,10 @@ def convert(
     before.
 
     Returns a report of the hard modules that were converted and of those that were not. Calls inside a forward are not
-    converted; `surrogates.through` replaces those. `empty` is as in `through`; EmptyCell leaves the model unchanged.
+    converted; `surrogates.through` replaces those. A module whose own forward makes hard calls is reported with these
+    calls, as far as they can be read from the source: by the names of torch's functions and Tensor methods, in forward
+    and in what forward calls in the same package. Operators, calls through variables and compiled code are not seen.
+    `empty` is as in `through`; EmptyCell leaves the model unchanged.
     Raises ValueError if the model itself is such a module, or no module fits `types`, `names` and `filter`.
     """
     choice = StrategyByOp(strategy, by_op, empty)
@@ -55,6 +59,7 @@ def convert(
     if not any(is_selected(place.name, place.module) for place in places):
         raise ValueError(f"no module is of the given types, fits names={names!r} and passes the filter")
     report, made = Replacements(), {}
+    _report_forward(model, "the model itself", report)
     for place in places:
         if place.module not in made:
             made[place.module] = _convert(place, is_selected(place.name, place.module), choice, report)
@@ -96,6 +101,7 @@ def _convert(place: Position, selected: bool, choice: StrategyByOp, report: Repl
     kind, call = kind_of(place.module), type(place.module).__name__
     try:
         if kind is None and not is_hard(place.module):
+            _report_forward(place.module, place.name, report)
             return None
         if kind is None:
             raise NotReplaced("not supported")
@@ -108,3 +114,11 @@ def _convert(place: Position, selected: bool, choice: StrategyByOp, report: Repl
     fate = "; ".join(f"{layer.op} by {layer.strategy}" for layer in module.layers)
     report.replaced[Occurrence(call, fate, place.name)] += 1
     return module
+
+
+def _report_forward(module: nn.Module, name: str, report: Replacements) -> None:
+    """Reports a module as not replaced if its own forward makes hard calls; this library's modules make their own."""
+    kind: type[Any] = type(module)
+    if not kind.__module__.startswith("surrogates.") and (calls := hard_calls(kind)):  # type: ignore[arg-type]
+        reason = f"its forward calls {', '.join(calls)}; surrogates.through replaces calls"
+        report.not_replaced[Occurrence(kind.__name__, reason, name)] += 1

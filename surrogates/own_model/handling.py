@@ -44,7 +44,7 @@ def replace(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: An
     result = value.to(hard.dtype) if ops.soft else graft(hard, value)
     if inplace:
         result = _write(input, result)
-    ops.report(call.name, where)
+    ops.report(call.name, where, value)
     if isinstance(plain, tuple):
         _mark_positions(replacer, call, {"input": input, **arguments}, plain[1], where)
         return type(plain)((result, *plain[1:]))

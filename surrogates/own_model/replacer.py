@@ -12,6 +12,8 @@ from torch import Tensor
 from surrogates.core import Op, graft
 from surrogates.noise import uniforms
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
+from surrogates.own_model.detached import Detached
+from surrogates.own_model.effect import Effect, first_of
 from surrogates.own_model.marks import Mark, Marks, Numbers
 from surrogates.own_model.replacements import Occurrence, Replacements
 
@@ -27,6 +29,9 @@ class Replacer:
     draws: int = 0
     report: Replacements = field(default_factory=Replacements)
     marks: Marks = field(default_factory=Marks)
+    detached: Detached = field(default_factory=Detached)
+    soft: bool = False  # whether a call got a soft value
+    hard_functions: dict[str, str] = field(default_factory=dict)  # custom Functions with a hard call, by node
 
     def not_replaced(self, call: str, reason: object, where: str) -> None:
         """Reports a hard call that is not replaced."""
@@ -39,7 +44,7 @@ class Replacer:
         def numbers() -> Numbers:
             ops = OpsOfCall(self)
             value = read(ops)
-            ops.report(call, where)
+            ops.report(call, where, value)
             if ops.soft:
                 return Numbers(value, True)
             classes = torch.arange(value.shape[-1], device=value.device) if index else None
@@ -72,13 +77,24 @@ class OpsOfCall:
         if shape is not None:
             replacer.draws += 1
             noise = uniforms(x[0], (replacer.seed, replacer.step, replacer.draws), shape)
-        self.soft |= strategy.soft_forward or strategy.noisy(op)
+        if strategy.soft_forward or strategy.noisy(op):
+            self.soft = replacer.soft = True
+            self._require_no_hard_codes(x)
         self.fates.append(f"{op} by {strategy}")
         return strategy(op, *x, T=replacer.T, noise=noise)
 
-    def report(self, call: str, where: str) -> None:
-        """Reports the call as replaced."""
-        self.replacer.report.replaced[Occurrence(call, "; ".join(dict.fromkeys(self.fates)), where)] += 1
+    def _require_no_hard_codes(self, x: tuple[Tensor, ...]) -> None:
+        """Raises NotReplaced after a custom Function with a hard call: half a quantizer would be soft."""
+        if self.replacer.hard_functions:
+            for node in (a.grad_fn for a in x if a.grad_fn is not None):
+                if found := first_of(node, self.replacer.hard_functions):
+                    raise NotReplaced(f"it acts on the result of {found}, which stays hard")
+
+    def report(self, call: str, where: str, value: Tensor) -> None:
+        """Reports the call as replaced, as long as the derivative of `value` is not thrown away."""
+        row, report = Occurrence(call, "; ".join(dict.fromkeys(self.fates)), where), self.replacer.report
+        report.replaced[row] += 1
+        Effect(report, row, self.soft).follow(value)
 
 
 Read = Callable[[OpsOfCall], Tensor]

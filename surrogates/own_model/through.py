@@ -16,13 +16,16 @@ from surrogates.core import Strategy
 from surrogates.own_model import elementwise, handling
 from surrogates.own_model.calls import CALLS, MARKED, NEUTRAL, UNSUPPORTED, USES, Call
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
+from surrogates.own_model.detached import DETACHING, SUMS
+from surrogates.own_model.estimators import detach, reason_unrecorded, report_no_grad
 from surrogates.own_model.marks import Mark
 from surrogates.own_model.replacements import Replacements, source
 from surrogates.own_model.replacer import Replacer
-from surrogates.own_model.tracking import is_recorded, tensors
+from surrogates.own_model.tracking import is_recorded, on_graph, tensors
 from surrogates.schedules import require_temperature
 
 Handle = Callable[..., Any]
+KNOWN = {*CALLS, *MARKED, *UNSUPPORTED, *DETACHING}
 _thread = threading.local()
 
 
@@ -44,6 +47,11 @@ def through(
     unless they are named. Under hard-valued strategies no bit of the forward pass changes. A call is unchanged if none
     of its inputs requires a gradient, so a `no_grad` block runs the hard model. `print(report)` lists the hard calls
     that were replaced and those that were not.
+
+    A sum with detached parts whose value is that of a replaced call, such as x + (round(x) - x).detach(), is computed
+    with nothing detached, so it has the derivative of its value. Elsewhere a call whose derivative is thrown away by
+    `detach`, `data` or `no_grad` counts as not replaced until a backward pass reaches it. The report is complete when
+    the block ends.
 
     `T` is the temperature of all strategies that use one, by default each strategy's own. Noise is keyed by (seed,
     step, number of the noisy call). A pair of op and strategy that does not exist raises EmptyCell (`empty="raise"`),
@@ -73,6 +81,7 @@ class Through(TorchFunctionMode):
 
     def __exit__(self, *error: Any) -> None:
         _replacers().pop()
+        self.replacer.detached.keep([])
         super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def __torch_function__(
@@ -82,10 +91,10 @@ class Through(TorchFunctionMode):
             raise RuntimeError("through cannot be compiled; call the uncompiled model, or use surrogates.convert")
         kwargs = kwargs or {}
         known = (
-            function in CALLS
-            or function in MARKED
-            or function in UNSUPPORTED
+            function in KNOWN
+            or (function in SUMS and self.replacer.detached.twins)
             or any(replacer.marks for replacer in _replacers())
+            or not torch.is_grad_enabled()
         )
         if _replacers()[-1] is self.replacer and known and not any(map(_foreign, types)):
             handle = _outside_compiler() if "torch._dynamo" in sys.modules else _handle
@@ -103,8 +112,12 @@ def _outside_compiler() -> Callable[..., Any]:
 def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = list(tensors((*args, *kwargs.values())))
     marks = {id(x): mark for x in given if (mark := _mark(x))}
-    where = source() if marks or any(x.is_floating_point() for x in given) else None
-    if where is None:  # no floating tensor, or a call of this library
+    if function in SUMS and not marks and not kwargs and torch.is_grad_enabled():
+        return replacer.detached.sum(function, args)
+    graphs = [node for x in given if (node := on_graph(x).grad_fn)]
+    floating = (function in KNOWN or graphs) and any(x.is_floating_point() for x in given)
+    where = source() if marks or floating else None
+    if where is None:  # nothing to replace or to report, or a call of this library
         return function(*args, **kwargs)
     hard, marked = CALLS.get(function), MARKED.get(function)
     if hard and hard.meaning is elementwise.div and not kwargs.get("rounding_mode"):
@@ -116,14 +129,19 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
             )
         if function in UNSUPPORTED:
             replacer.not_replaced(UNSUPPORTED[function].name, "not supported", where)
+        if function in DETACHING:
+            return detach(replacer, function, given[0], where)
     elif hard and not marks:
-        replacer.not_replaced(hard.name, "no derivative is recorded", where)
+        replacer.not_replaced(hard.name, reason_unrecorded(replacer, hard.name, graphs), where)
     if marks and function in USES:
         return _use_or_report(replacer, USES[function], function, args, kwargs, marks, where)
     name = getattr(function, "__name__", repr(function))
     if marks and function not in NEUTRAL and name != "__get__":
         _report_use(replacer, marks, name, "not supported", where)
-    return function(*args, **kwargs)
+    result = function(*args, **kwargs)
+    if graphs and not torch.is_grad_enabled() and any(x.is_floating_point() for x in tensors(result)):
+        report_no_grad(graphs, where)
+    return result
 
 
 def _replace_or_report(

@@ -20,6 +20,11 @@ def is_recorded(x: Tensor) -> bool:
     return torch.is_grad_enabled() if x.requires_grad else dual(x)
 
 
+def on_graph(x: Tensor) -> Tensor:
+    """The tensor whose graph has the derivatives by x: x itself, or the tensor inside the wrappers of torch.func."""
+    return x if x.requires_grad else innermost(x)
+
+
 def tensors(arguments: Any) -> Iterator[Tensor]:
     """The tensors among a call's arguments, also in lists and tuples."""
     if isinstance(arguments, Tensor):
