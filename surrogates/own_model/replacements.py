@@ -16,7 +16,10 @@ import torch
 from surrogates.naming.html import table
 
 PASSED_OVER = tuple(f"{Path(file).parent}{os.sep}" for file in (torch.__file__, __file__))  # not torchvision
-OWN = ("core", "graft", "hard_layer", "layers", "ops", "own_model.converted", "own_model.handling", "strategies")
+OWN = (
+    "core", "graft", "hard_layer", "layers", "ops", "own_model.converted", "own_model.handling", "own_model.marking",
+    "strategies",
+)  # fmt: skip
 INTERNAL = tuple(f"surrogates.{name}" for name in OWN)
 
 

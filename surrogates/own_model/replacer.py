@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from surrogates.noise import uniforms
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.detached import Detached
 from surrogates.own_model.effect import Effect, first_of
-from surrogates.own_model.marks import Mark, Marks, Numbers
+from surrogates.own_model.marks import Mark, Marks, Numbers, Order
 from surrogates.own_model.replacements import Occurrence, Replacements
 
 
@@ -37,21 +37,28 @@ class Replacer:
         """Reports a hard call that is not replaced."""
         self.report.not_replaced[Occurrence(call, str(reason), where)] += 1
 
-    def mark(self, result: Tensor, call: str, where: str, sources: tuple[Tensor, ...], read: Read, index: bool) -> None:
-        """Marks a result; at the first access `read` computes its numbers by ops, and the call is reported."""
+    def mark(self, result: Tensor, call: str, where: str, sources: tuple[Tensor, ...], reading: Reading) -> None:
+        """Marks a result; at the first access its numbers are computed by ops, and the call is reported."""
         kept = result.clone()  # the result may be changed in place; a mark that held it would keep it alive
 
         def numbers() -> Numbers:
-            ops = OpsOfCall(self)
-            value = read(ops)
-            ops.report(call, where, value)
-            if ops.soft:
+            value, soft = self.read(call, where, reading.read)
+            if soft:
                 return Numbers(value, True)
-            classes = torch.arange(value.shape[-1], device=value.device) if index else None
+            classes = torch.arange(value.shape[-1], device=value.device) if reading.one_hot else None
             hard = kept if classes is None else kept.unsqueeze(-1) == classes
             return Numbers(graft(hard.to(value.dtype), value), False)
 
-        self.marks.put(result, Mark(call, where, sources, numbers, index))
+        ranks = reading.ranks
+        order = None if ranks is None else Order(reading.dim, lambda: self.read(call, where, ranks))
+        self.marks.put(result, Mark(call, where, sources, numbers, reading.one_hot, order))
+
+    def read(self, call: str, where: str, read: Read) -> Numbers:
+        """The numbers that a call stands for, by ops; the call is reported."""
+        ops = OpsOfCall(self)
+        value = read(ops)
+        ops.report(call, where, value)
+        return Numbers(value, ops.soft)
 
 
 class OpsOfCall:
@@ -90,14 +97,28 @@ class OpsOfCall:
                 if found := first_of(node, self.replacer.hard_functions):
                     raise NotReplaced(f"it acts on the result of {found}, which stays hard")
 
-    def report(self, call: str, where: str, value: Tensor) -> None:
-        """Reports the call as replaced, as long as the derivative of `value` is not thrown away."""
+    def report(self, call: str, where: str, *values: Tensor) -> None:
+        """Reports the call as replaced, as long as the derivatives of `values` are not thrown away."""
         row, report = Occurrence(call, "; ".join(dict.fromkeys(self.fates)), where), self.replacer.report
         report.replaced[row] += 1
-        Effect(report, row, self.soft).follow(value)
+        effect = Effect(report, row, self.soft)
+        for value in values:
+            effect.follow(value)
 
 
 Read = Callable[[OpsOfCall], Tensor]
+
+
+class Reading(NamedTuple):
+    """How ops read a result: as numbers, or an index as `one_hot` rows.
+
+    If the index orders all entries along `dim`, `ranks` reads their ranks.
+    """
+
+    read: Read
+    one_hot: bool = False
+    dim: int = 0
+    ranks: Read | None = None
 
 
 def alike(*x: Any) -> tuple[Tensor, ...]:
