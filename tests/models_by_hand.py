@@ -54,6 +54,38 @@ def top_two(x: Tensor, k: int, dim: int) -> tuple[Tensor, Tensor]:
     return with_slope(values, torch.stack([one.log(), two.log() - one.log()], -1)), chosen
 
 
+def soft_routes() -> dict[Any, Callable[..., Any]]:
+    """scatter by the indices of topk as one-hot rows, with the slopes of softmax over j of -|x_(i) - x_j|."""
+    rows: dict[Tensor, Tensor] = {}
+
+    def topk(x: Tensor, k: int, dim: int) -> tuple[Tensor, Tensor]:
+        values, chosen = x.topk(k, dim)
+        distances = (values.unsqueeze(-1) - x.unsqueeze(-2)).abs()
+        rows[chosen] = with_slope(F.one_hot(chosen, x.shape[-1]) * 1.0, (-distances).softmax(-1))
+        return values, chosen
+
+    def scatter(x: Tensor, dim: int, chosen: Tensor, weights: Tensor) -> Tensor:
+        return (rows[chosen] * weights.unsqueeze(-1)).sum(-2)
+
+    return {Tensor.topk: topk, Tensor.scatter: scatter}
+
+
+def softmax_one_hot() -> dict[Any, Callable[..., Any]]:
+    """one_hot(argmax(x)) with the slope of softmax(x)."""
+    weights: dict[Tensor, Tensor] = {}
+
+    def argmax(x: Tensor, dim: int) -> Tensor:
+        chosen = x.argmax(dim)
+        weights[chosen] = x.softmax(dim)
+        return chosen
+
+    return {Tensor.argmax: argmax, F.one_hot: lambda k, n: with_slope(F.one_hot(k, n) * 1.0, weights[k])}
+
+
+def clipped_round(x: Tensor) -> Tensor:
+    return with_slope(x.round(), x * (x.detach().abs() <= 1))
+
+
 def half_clamp(x: Tensor, min: float = -torch.inf, max: float = torch.inf) -> Tensor:
     """The slope is 1/2 on a bound."""
     share = ((x > min) * 1.0 + (x >= min)) * ((x < max) * 1.0 + (x <= max)) / 4
@@ -79,10 +111,17 @@ def boxed_masks() -> dict[Any, Callable[..., Any]]:
     return {torch.where: where} | {function: compare(function, sign) for function, sign in signs.items()}
 
 
+# The strategy takes the place of an estimator x + (q - x).detach(): q has the derivative.
+ESTIMATED: dict[Any, Callable[..., Any]] = {Tensor.detach: lambda x: x}
 REFERENCES: dict[str, dict[Any, Callable[..., Any]]] = {
     "ResNet-18": {F.relu: identity_relu},
     "MobileNetV3": {F.relu: soft_relu, F.hardsigmoid: soft_hardsigmoid, F.hardswish: soft_hardswish},
+    "VQ": ESTIMATED | softmax_one_hot(),
+    "FSQ": ESTIMATED | {Tensor.round: clipped_round},
+    "LFQ": ESTIMATED | boxed_masks(),
+    "BitLinear": ESTIMATED | {Tensor.round: clipped_round, Tensor.clamp: half_clamp},
     "QuantConv2d, QuantLinear": boxed_masks(),
     "FakeQuantizedLinear": {torch.clamp: half_clamp},
     "mixture of experts": {Tensor.topk: top_two},
+    "mixture, every expert": soft_routes(),
 }

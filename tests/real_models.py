@@ -26,6 +26,7 @@ import other_models as others
 from surrogates.own_model.replacements import Occurrence, Replacements
 
 VQ = "vector-quantize-pytorch"
+CODEBOOK = {"dim": 4, "codebook_size": 8}
 IDENTITY = hg.strategies.StraightThrough(carrier="identity")
 CLIPPED = hg.strategies.StraightThrough(carrier="clipped")
 HEADER = "| model | version | block | replaced | not replaced | derivatives |\n|---|---|---|---|---|---|"
@@ -70,14 +71,15 @@ MODELS = (
     RealModel("Swin", "torchvision", others.swin, images),
     RealModel("leaky neurons", "snntorch", others.snntorch, rows),
     RealModel("LIF neurons", "spikingjelly", others.spikingjelly, rows),
-    RealModel("VQ", VQ, others.codes("VectorQuantize", dim=4, codebook_size=8), codes),
-    RealModel("residual VQ", VQ, others.codes("ResidualVQ", dim=4, codebook_size=8, num_quantizers=2), codes),
+    RealModel("VQ", VQ, others.codes("VectorQuantize", rotation_trick=False, **CODEBOOK), codes),
+    RealModel("residual VQ, rotation trick", VQ, others.codes("ResidualVQ", num_quantizers=2, **CODEBOOK), codes),
     RealModel("FSQ", VQ, others.codes("FSQ", levels=[8, 5, 5, 5]), codes, CLIPPED),
     RealModel("LFQ", VQ, others.codes("LFQ", codebook_size=16, dim=4), codes),
     RealModel("QuantConv2d, QuantLinear", "brevitas", others.brevitas, partial(torch.randn, 2, 1, 8, 8)),
     RealModel("FakeQuantizedLinear", "torchao", others.torchao, partial(torch.randn, 4, 8)),
     RealModel("BERT encoder", "transformers", others.bert, partial(torch.randint, 50, (2, 7))),
     RealModel("mixture of experts", None, partial(others.Experts, 6, 4), rows, None, {"top_k": "ste"}),
+    RealModel("mixture, every expert", None, partial(others.EveryExpert, 6, 4), rows),
     RealModel("BitLinear", None, others.bit_linear, rows, CLIPPED),
 )
 
@@ -125,7 +127,7 @@ def told(counts: Counter[Occurrence]) -> str:
     summed: Counter[tuple[str, str, str]] = Counter()
     for (call, fate, where), count in counts.items():
         strategies = " and ".join(dict.fromkeys(re.findall(r"by (\w+)\(", fate)))
-        summed[call, where.partition(":")[0], strategies or fate] += count
+        summed[call, where.partition(":")[0], strategies or fate.partition(";")[0]] += count
     return "; ".join(f"{count} {call} in {file}: {how}" for (call, file, how), count in summed.items()) or "none"
 
 
