@@ -16,6 +16,7 @@ from surrogates.own_model.detached import Detached
 from surrogates.own_model.effect import Effect, first_of
 from surrogates.own_model.marks import Mark, Marks, Numbers, Order
 from surrogates.own_model.replacements import Occurrence, Replacements
+from surrogates.own_model.tracking import graphs
 
 
 @dataclass
@@ -79,23 +80,22 @@ class OpsOfCall:
         x = alike(*x)
         if not x[0].is_floating_point():
             raise NotReplaced(f"{type(op).__name__} needs floating operands, got {x[0].dtype}")
+        if strategy.soft_forward or strategy.noisy(op):
+            self._require_no_hard_codes(x)
+            self.soft = replacer.soft = True
         noise = None
         shape = strategy.noise_shape(op, *x)
         if shape is not None:
             replacer.draws += 1
             noise = uniforms(x[0], (replacer.seed, replacer.step, replacer.draws), shape)
-        if strategy.soft_forward or strategy.noisy(op):
-            self.soft = replacer.soft = True
-            self._require_no_hard_codes(x)
         self.fates.append(f"{op} by {strategy}")
         return strategy(op, *x, T=replacer.T, noise=noise)
 
     def _require_no_hard_codes(self, x: tuple[Tensor, ...]) -> None:
         """Raises NotReplaced after a custom Function with a hard call: half a quantizer would be soft."""
-        if self.replacer.hard_functions:
-            for node in (a.grad_fn for a in x if a.grad_fn is not None):
-                if found := first_of(node, self.replacer.hard_functions):
-                    raise NotReplaced(f"it acts on the result of {found}, which stays hard")
+        for node in graphs(x) if self.replacer.hard_functions else ():
+            if found := first_of(node, self.replacer.hard_functions):
+                raise NotReplaced(f"it acts on the result of {found}, which stays hard")
 
     def report(self, call: str, where: str, *values: Tensor) -> None:
         """Reports the call as replaced, as long as the derivatives of `values` are not thrown away."""

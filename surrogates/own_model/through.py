@@ -21,7 +21,7 @@ from surrogates.own_model.estimators import detach, reason_unrecorded, report_no
 from surrogates.own_model.marks import Mark
 from surrogates.own_model.replacements import Replacements, source
 from surrogates.own_model.replacer import Replacer
-from surrogates.own_model.tracking import is_recorded, on_graph, tensors
+from surrogates.own_model.tracking import graphs, is_recorded, tensors
 from surrogates.own_model.unsupported import REASONS_OF_USES, UNSUPPORTED, without_op
 from surrogates.schedules import require_temperature
 
@@ -95,7 +95,7 @@ class Through(TorchFunctionMode):
             function in KNOWN
             or (function in SUMS and self.replacer.detached.twins)
             or any(replacer.marks for replacer in _replacers())
-            or not torch.is_grad_enabled()
+            or (not torch.is_grad_enabled() and graphs(args))
         )
         if _replacers()[-1] is self.replacer and known and not any(map(_foreign, types)):
             handle = _outside_compiler() if "torch._dynamo" in sys.modules else _handle
@@ -115,10 +115,8 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
     marks = {id(x): mark for x in given if (mark := _mark(x))}
     if function in SUMS and not marks and not kwargs and torch.is_grad_enabled():
         return replacer.detached.sum(function, args)
-    graphs = [node for x in given if (node := on_graph(x).grad_fn)]
-    floating = (function in KNOWN or graphs) and any(x.is_floating_point() for x in given)
-    where = source() if marks or floating else None
-    if where is None:  # nothing to replace or to report, or a call of this library
+    where = source() if marks or any(x.is_floating_point() for x in given) else None
+    if where is None:  # no floating tensor, or a call of this library
         return function(*args, **kwargs)
     hard, marked = CALLS.get(function), MARKED.get(function)
     if hard and hard.meaning is elementwise.div and not kwargs.get("rounding_mode"):
@@ -133,7 +131,7 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
         if function in DETACHING:
             return detach(replacer, function, given[0], where)
     elif hard and not marks:
-        replacer.not_replaced(hard.name, reason_unrecorded(replacer, hard.name, graphs), where)
+        replacer.not_replaced(hard.name, reason_unrecorded(replacer, hard.name, graphs(given)), where)
     if listed := without_op(function, args, kwargs):
         replacer.not_replaced(listed.name, listed.meaning, where)
     if marks and function in USES:
@@ -142,8 +140,8 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
     if marks and function not in NEUTRAL and name != "__get__":
         _report_use(replacer, marks, name, REASONS_OF_USES.get(function, "not supported"), where)
     result = function(*args, **kwargs)
-    if graphs and not torch.is_grad_enabled() and any(x.is_floating_point() for x in tensors(result)):
-        report_no_grad(graphs, where)
+    if not torch.is_grad_enabled() and any(x.is_floating_point() for x in tensors(result)):
+        report_no_grad(graphs(given), where)
     return result
 
 

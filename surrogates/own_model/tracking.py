@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import Node
 
 from surrogates.known import dual
 from surrogates.torch_private import innermost, tracked_by_transform
@@ -32,3 +33,8 @@ def tensors(arguments: Any) -> Iterator[Tensor]:
     elif isinstance(arguments, (tuple, list)):
         for argument in arguments:
             yield from tensors(argument)
+
+
+def graphs(arguments: Any) -> list[Node]:
+    """The nodes that computed the tensors among a call's arguments."""
+    return [node for x in tensors(arguments) if (node := on_graph(x).grad_fn)]
