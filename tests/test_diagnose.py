@@ -265,6 +265,16 @@ def test_source_line_and_module() -> None:
     assert line.strip() == finding.place.code
 
 
+def test_a_line_of_a_package_whose_folder_begins_like_torchs_is_found() -> None:
+    """As torchvision's does."""
+    file, names = f"{Path(torch.__file__).parent}vision/net.py", {}
+    exec(compile("def code(x): return x.round()", file, "exec"), names)
+    assert between(names["code"]).findings[0].place.file == file
+    with surrogates.through("ste") as report:
+        names["code"](X.clone().requires_grad_())
+    assert [row.where for row in report.replaced] == ["net.py:1"]
+
+
 # no false alarm
 
 

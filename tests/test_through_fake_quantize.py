@@ -74,7 +74,7 @@ def test_torch_ao_with_its_observer_in_one_call_is_reported() -> None:
     _, _, report = run(model, None, round="smooth")
     assert [(row.call, row.fate) for row in report.not_replaced][-1] == (
         "fused_moving_avg_obs_fake_quant",
-        "not supported",
+        "no op; convert replaces the layer of torch.ao that calls it",
     )
     assert {row.call for row in convert(model, "smooth").replaced} == {"ReLU", "FusedMovingAvgObsFakeQuantize"}
 

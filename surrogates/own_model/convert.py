@@ -88,11 +88,11 @@ class Position(NamedTuple):
 
 
 def _places(parent: nn.Module, prefix: str) -> Iterator[Position]:
-    """The positions of all modules, except those inside this library's own modules."""
+    """The positions of all modules, except those inside this library's own modules and inside hard modules."""
     for key, module in parent._modules.items():
         if module is not None:
             yield Position(parent, key, prefix + key, module.original if isinstance(module, Converted) else module)
-            if not isinstance(module, (HardLayer, Component, Converted)):
+            if not isinstance(module, (HardLayer, Component, Converted)) and kind_of(module) is None:
                 yield from _places(module, f"{prefix}{key}.")
 
 

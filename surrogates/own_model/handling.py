@@ -41,7 +41,7 @@ def replace(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: An
     results = [v.to(h.dtype) if ops.soft else graft(h, v) for v, h in zip(values, hard, strict=False)]
     if inplace:
         results = [_write(input, results[0])]
-    ops.report(call.name, where, values[0])
+    ops.report(call.name, where, *values)
     if not isinstance(plain, tuple):
         return results[0]
     mark_positions(replacer, call, args, kwargs, plain, where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 from collections import Counter
@@ -14,7 +15,7 @@ import torch
 
 from surrogates.naming.html import table
 
-PASSED_OVER = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+PASSED_OVER = tuple(f"{Path(file).parent}{os.sep}" for file in (torch.__file__, __file__))  # not torchvision
 OWN = (
     "core", "graft", "hard_layer", "layers", "ops", "own_model.converted", "own_model.handling", "own_model.marking",
     "strategies",

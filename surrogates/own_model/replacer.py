@@ -97,11 +97,13 @@ class OpsOfCall:
             if found := first_of(node, self.replacer.hard_functions):
                 raise NotReplaced(f"it acts on the result of {found}, which stays hard")
 
-    def report(self, call: str, where: str, value: Tensor) -> None:
-        """Reports the call as replaced, as long as the derivative of `value` is not thrown away."""
+    def report(self, call: str, where: str, *values: Tensor) -> None:
+        """Reports the call as replaced, as long as the derivatives of `values` are not thrown away."""
         row, report = Occurrence(call, "; ".join(dict.fromkeys(self.fates)), where), self.replacer.report
         report.replaced[row] += 1
-        Effect(report, row, self.soft).follow(value)
+        effect = Effect(report, row, self.soft)
+        for value in values:
+            effect.follow(value)
 
 
 Read = Callable[[OpsOfCall], Tensor]

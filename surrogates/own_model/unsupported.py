@@ -34,6 +34,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "entries beyond the range are dropped; use the op histogram, which counts them in the outer bins": (
         "histc", "histogram",
     ),
+    "no op; convert replaces the layer of torch.ao that calls it": ("fused_moving_avg_obs_fake_quant",),
     "it ignores NaN; use quantile or median without NaN, which are replaced": ("nanmedian", "nanquantile"),
     "a sample has no op; write (torch.rand_like(p) < p).float(), which is replaced": ("bernoulli",),
     "a sample has no op; write (p.log() - torch.empty_like(p).exponential_().log()).argmax(-1), which is replaced": (
