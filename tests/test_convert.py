@@ -256,6 +256,8 @@ def test_selection_by_type_name_and_filter() -> None:
     assert converted(filter=lambda name, module: "2" in name, types=nn.MaxPool2d) == {"body.2"}
     with pytest.raises(ValueError, match=r"names='tail\.\*'"):
         convert(net(), STE, names="tail.*")
+    with pytest.raises(ValueError, match="Linear has no modules inside"):
+        convert(nn.Linear(1, 1), STE)
     with pytest.raises(ValueError, match=r"ReLU has no parent.*nn.Sequential"):
         convert(nn.ReLU(), STE)
     with pytest.raises(ValueError, match="no op 'reul'; did you mean 'relu'"):

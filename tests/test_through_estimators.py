@@ -283,6 +283,21 @@ class RoundWithSetup(torch.autograd.Function):
         return gradient
 
 
+class Spike(RoundWithCtx):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return (x > 0).float()
+
+
+def test_a_comparison_in_a_custom_function_is_reported() -> None:
+    """Neurons of other libraries fire so; a comparison of plain numbers elsewhere is no hard step of the model."""
+    x = torch.tensor([-1.0, 2.0], requires_grad=True)
+    with through("ste") as report:
+        Spike.apply(x) * (x.detach() > 0)
+    found = [(row.call, row.fate) for row in report.not_replaced]
+    assert found == [(">", "inside Spike, a custom Function with its own backward")]
+
+
 @each("custom", [RoundWithCtx, RoundWithSetup])
 def test_a_custom_function_is_named(custom: type[torch.autograd.Function]) -> None:
     """Case K25: no half of a quantizer becomes soft; a clip with a hard value is replaced."""

@@ -45,7 +45,8 @@ def convert(
     calls, as far as they can be read from the source: by the names of torch's functions and Tensor methods, in forward
     and in what forward calls in the same package. Operators, calls through variables and compiled code are not seen.
     `empty` is as in `through`; EmptyCell leaves the model unchanged.
-    Raises ValueError if the model itself is such a module, or no module fits `types`, `names` and `filter`.
+    Raises ValueError if the model itself is such a module, has no modules inside, or none of them fits `types`, `names`
+    and `filter`.
     """
     choice = StrategyByOp(strategy, by_op, empty)
     if kind_of(model):
@@ -56,6 +57,8 @@ def convert(
         return isinstance(module, types) and any(fnmatchcase(name, p) for p in patterns) and filter(name, module)
 
     places = list(_places(model, ""))
+    if not places:
+        raise ValueError(f"{type(model).__name__} has no modules inside; surrogates.through replaces its calls")
     if not any(is_selected(place.name, place.module) for place in places):
         raise ValueError(f"no module is of the given types, fits names={names!r} and passes the filter")
     report, made = Replacements(), {}

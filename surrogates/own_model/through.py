@@ -17,7 +17,7 @@ from surrogates.own_model import elementwise, handling, marking
 from surrogates.own_model.calls import CALLS, CONVERSIONS, MARKED, NEUTRAL, USES, Call
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.detached import DETACHING, SUMS
-from surrogates.own_model.estimators import detach, reason_unrecorded, report_no_grad
+from surrogates.own_model.estimators import detach, report_no_grad, report_unrecorded
 from surrogates.own_model.marks import Mark
 from surrogates.own_model.replacements import Replacements, source
 from surrogates.own_model.replacer import Replacer
@@ -130,8 +130,8 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
             return marking.mark_cast(replacer, CONVERSIONS[function], function, args, kwargs, where)
         if function in DETACHING:
             return detach(replacer, function, given[0], where)
-    elif hard and not marks:
-        replacer.not_replaced(hard.name, reason_unrecorded(replacer, hard.name, graphs(given)), where)
+    elif (hard or marked) and not marks:
+        report_unrecorded(replacer, function, graphs(given), where)
     if listed := without_op(function, args, kwargs):
         replacer.not_replaced(listed.name, listed.meaning, where)
     if marks and function in USES:

@@ -22,14 +22,15 @@ the pairs of each component; each interval stands alone."""
 
 
 def write_truth(runs: Sequence[TrialRun], folder: Path) -> str:
-    """Writes `truth.csv` and `truth.svg` into the folder; the table in Markdown, empty without diagnostics.
+    """Writes `truth.csv` and `truth.svg` into the folder, and gives the table in Markdown.
 
+    Without diagnostics, or with too few pairs in every component, it writes nothing and gives empty text.
     Raises OutputFailed if a file cannot be written.
     """
     measured = [found for one in runs if (found := read_measured(one)) is not None]
-    if not measured:
-        return ""
     rows = predictions(measured)
+    if not any(row.all for row in rows):
+        return ""
     write_text(folder / "truth.csv", _as_csv(rows))
     save_figure(figure(rows), folder / "truth.svg")
     return "\n".join(_markdown(rows, measured)) + "\n"
