@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -56,7 +57,10 @@ class Record:
     def say_notes(self, notes: Iterable[str]) -> None:
         """Prints what a user should know while the training continues."""
         for note in notes:
-            self.folder.say(f"note: {note}")
+            lines = textwrap.wrap(
+                f"note: {note}", 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            )
+            self.folder.say("\n".join(lines))
 
     def say_fault(self, fault: str, policy: str) -> None:
         """Prints the first value that was not finite, under a policy that continues training."""

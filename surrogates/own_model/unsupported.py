@@ -41,7 +41,6 @@ REASONS: dict[str, tuple[str, ...]] = {
         "multinomial",
     ),
     "a sample has no op": ("binomial", "poisson"),
-    "not supported": ("fused_moving_avg_obs_fake_quant",),
     "mode='nearest' has no op; use mode='bilinear'": ("grid_sample",),
 }  # fmt: skip
 HARD_WITH = {
