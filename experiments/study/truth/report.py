@@ -75,7 +75,7 @@ def _numbers(one: Interval | None) -> tuple[object, ...]:
 
 
 def figure(rows: Sequence[Prediction]) -> Any:
-    """Draws the correlations with the training loss: a panel for each optimizer, a mark for each step."""
+    """Draws the correlations with a low training loss at the end: a panel for each optimizer, a mark for each step."""
     shown = [row for row in rows if row.outcome == "training loss" and row.all is not None]
     optimizers = list(dict.fromkeys(row.optimizer for row in shown))
     with style() as figure_class:
@@ -83,7 +83,7 @@ def figure(rows: Sequence[Prediction]) -> Any:
         panels = drawn.subplots(1, len(optimizers), sharey=True, squeeze=False)[0]
         for panel, optimizer in zip(panels, optimizers, strict=True):
             _draw(panel, [row for row in shown if row.optimizer == optimizer])
-            panel.set(title=optimizer, xlabel="rank correlation with the training loss", xlim=(-1, 1))
+            panel.set(title=optimizer, xlabel="rank correlation with a low training loss", xlim=(-1, 1))
         panels[0].set_yticks(range(len(MEASURES)), MEASURES)
         panels[0].invert_yaxis()
         drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
