@@ -12,7 +12,11 @@ import hardgrad as hg
 from models_by_hand import REFERENCES, ByHand
 from real_models import IDENTITY, MODELS, RealModel, alike, first, outcome, release, row
 
-PAGE = (Path(__file__).parents[1] / "docs" / "real_models.md").read_text(encoding="utf-8").splitlines()
+PAGE = Path(__file__).parents[1] / "docs" / "real_models.md"
+
+
+def lines_of_page() -> list[str]:
+    return PAGE.read_text(encoding="utf-8").splitlines()
 
 
 @pytest.fixture(params=MODELS, ids=lambda model: model.name)
@@ -61,12 +65,16 @@ def test_diagnose_names_the_parameters_without_a_gradient(model: RealModel) -> N
 
 @pytest.mark.nightly
 def test_the_page_has_the_row(model: RealModel) -> None:
-    (line,) = (line for line in PAGE if line.startswith(f"| {model.name} |"))
+    (line,) = (line for line in lines_of_page() if line.startswith(f"| {model.name} |"))
     if release(model) not in line:
         pytest.skip(f"the page was made with another version than {release(model)}")
     assert line == row(model), "make the table again: python tests/real_models.py"
 
 
 def test_the_page_has_a_row_for_each_model() -> None:
-    rows = [line.split(" | ")[0].removeprefix("| ") for line in PAGE if line.startswith("| ") and "`through(" in line]
+    rows = [
+        line.split(" | ")[0].removeprefix("| ")
+        for line in lines_of_page()
+        if line.startswith("| ") and "`through(" in line
+    ]
     assert rows == [model.name for model in MODELS]
