@@ -27,7 +27,7 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pairs import HEADER, PAIRS, Ratio, compare
-from timing import Function, bytes_used, milliseconds
+from timing import Function, bytes_used, machine, milliseconds
 
 from surrogates import HardLayer, Op, through
 from surrogates.members import ops
@@ -164,7 +164,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    print(f"torch {torch.__version__}, one thread, {given.size:,} float32, times in ms\n\n{HEADER}")
+    print(f"{machine()}, {given.size:,} float32, times in ms\n\n{HEADER}")
     for part in given.part:
         for ratio in PARTS[part](given):
             print(ratio.row(), flush=True)

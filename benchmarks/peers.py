@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pairs import HEADER, Ratio
+from timing import machine
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -98,7 +99,8 @@ def main() -> int:
             print(f"{peer}: {error or 'made'}", flush=True)
         return int(any(errors.values()))
     options = [f"--{name}={getattr(given, name)}" for name in ("size", "pairs")]
-    print(f"times in ms, one thread; {' '.join(options)}\n\n{PEER_HEADER}", flush=True)
+    versions = ", ".join(PACKAGES[peer][0] for peer in given.only)
+    print(f"{machine()}, {versions}, times in ms; {' '.join(options)}\n\n{PEER_HEADER}", flush=True)
     for peer in given.only:
         for line in measured(peer, _python(given.folder / peer), options):
             print(row(peer, line), flush=True)

@@ -5,13 +5,25 @@ Times are CPU times. With one thread they equal wall-clock times on an idle mach
 
 from __future__ import annotations
 
+import platform
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from experiments.tracking.environment import cpu_model
+
 Function = Callable[..., Tensor]
+
+
+def machine() -> str:
+    """Returns the processor and the versions."""
+    return f"{cpu_model()}, Python {platform.python_version()}, torch {torch.__version__}, one thread"
 
 
 def milliseconds(function: Function, x: Tensor, calls: int = 1) -> Callable[[], float]:

@@ -1,4 +1,4 @@
-"""Draws the picture at the head of the README from the runs of its table: python docs/curves.py runs/strategies.
+"""Draws the picture at the head of the README from its study: python docs/curves.py runs/studies/strategies.
 
 The two panels are those of the report. Needs pip install -e '.[compare]'.
 """
@@ -9,7 +9,9 @@ from pathlib import Path
 from experiments.compare.forms.axes import draw_panel
 from experiments.compare.forms.panels import panels
 from experiments.compare.report import make
+from experiments.compare.statistics.results import Question
 from experiments.plotting import style
+from experiments.study.study_file import read_study
 
 FILE = Path(__file__).parent / "readme" / "curves.svg"
 TITLES = ("validation accuracy, hard, %", "gradient norm, all parameters")
@@ -17,7 +19,8 @@ TITLES = ("validation accuracy, hard, %", "gradient norm, all parameters")
 
 def main(folder: str) -> None:
     """Writes the picture."""
-    report = make([folder])
+    study = read_study(Path(folder, "study.yaml"))
+    report = make([folder], Question(choosing_seeds=study.choosing_seeds), list(study.grids))
     (section,) = (section for section in report.sections if section.result.block.component == "floor")
     with style() as Figure:
         figure = Figure(figsize=(8, 3.3), layout="constrained")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from experiments.command.in_python import sweep as sweep
     from experiments.compare.forms.answer import Comparison as Comparison
     from experiments.compare.forms.answer import compare as compare
+    from experiments.monitoring.monitor import Monitor as Monitor
     from surrogates import *  # noqa: F403
     from surrogates.functional.op_function import OpFunction
 
@@ -26,6 +27,7 @@ else:
     _EXPERIMENTS = {
         "Comparison": _COMPARISON,
         "ConfigError": "experiments",
+        "Monitor": "experiments.monitoring.monitor",
         "Run": "experiments",
         "RunFailed": "experiments",
         "SweepRuns": "experiments",

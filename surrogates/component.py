@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +14,22 @@ from surrogates.hard_layer import mode
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 
+class EffectiveValue(NamedTuple):
+    """Learned numbers as they act, of any shape, and the smallest number that can act."""
+
+    numbers: Tensor
+    floor: float = -math.inf
+
+
 class Calibrated(nn.Module):
     """A module with parameters that the literature initialises from the first inputs."""
 
     def calibrate(self, *x: Tensor) -> None:
         """Sets these parameters from a first batch of inputs."""
+
+    def effective_values(self) -> dict[str, EffectiveValue]:
+        """The learned scales, clips, offsets and thresholds as they act, by name."""
+        return {}
 
 
 class Component(Calibrated):

@@ -25,7 +25,7 @@ class HardLayer(nn.Module):
 
     Op and strategy are objects or, with default values, names: `HardLayer("round", "ste")`.
 
-    `mode` is `strategy` or `hard`. `train()` and `eval()` set it; `surrogates.mode` overrides it in a block.
+    `mode` is `strategy` in training and `hard` in evaluation; `surrogates.mode` overrides it in a block.
     `temperature` is a 0-d buffer, None if the strategy uses none on this op. `anneal` writes it in place. A change of
     the model's precision does not convert it. `acting` is the strategy that acts now, usually `strategy` itself.
     `clock` is the clock of a schedule by the soft-to-hard gap, else None.
@@ -44,12 +44,21 @@ class HardLayer(nn.Module):
         self.strategy = strategy
         self.acting = strategy.at(0.0)
         self.clock = None if strategy.gap_target is None else GapClock(strategy.gap_target)
-        self.mode: Mode = "strategy"
+        self.given_mode: Mode | None = None  # acts until `train` or `eval` is called
         start = strategy.temperature_at(0.0) if "temperature" in strategy.uses(op) else None
         self.register_buffer("temperature", None if start is None else torch.tensor(start))
         self._note(start)
-        self.noise_key: tuple[int | Tensor, int, int] = (0, 0, 0)  # seed, step, layer; see `uniforms`
+        self.noise_key: tuple[int | Tensor, ...] = (0, 0, 0)  # seed, step, layer, rank unless 0; see `uniforms`
         self.draws = 0
+
+    @property
+    def mode(self) -> Mode:
+        """What `forward` computes. It follows `training`, as trainers may set that without calling `train`."""
+        return self.given_mode or ("strategy" if self.training else "hard")
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self.given_mode = mode
 
     def forward(self, *x: Tensor) -> Tensor:
         """The op on x, under the strategy or hard, as `mode` says."""
@@ -93,7 +102,7 @@ class HardLayer(nn.Module):
     def train(self, mode: bool = True) -> HardLayer:
         """Sets the mode to `strategy`, or to `hard` with mode=False."""
         super().train(mode)
-        self.mode = "strategy" if mode else "hard"
+        self.given_mode = None
         return self
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> HardLayer:
@@ -144,14 +153,14 @@ def mode(model: nn.Module, mode: Mode) -> Iterator[None]:
     """Sets the mode of every hard layer of a model in a block; overrides train() and eval()."""
     require_word("mode", mode, get_args(Mode))
     layers = hard_layers(model).values()
-    before = [layer.mode for layer in layers]
+    before = [layer.given_mode for layer in layers]
     for layer in layers:
         layer.mode = mode
     try:
         yield
     finally:
         for layer, previous in zip(layers, before, strict=True):
-            layer.mode = previous
+            layer.given_mode = previous
 
 
 def anneal(model: nn.Module, progress: float, epoch: float | None = None) -> None:
@@ -163,8 +172,19 @@ def anneal(model: nn.Module, progress: float, epoch: float | None = None) -> Non
         layer.anneal(progress, epoch)
 
 
-def key_noise(model: nn.Module, seed: int | Tensor, step: int) -> None:
-    """Keys the noise of every hard layer to a seed and a step. The same key draws the same noise."""
+def key_noise(model: nn.Module, seed: int | Tensor, step: int, rank: int | None = None) -> None:
+    """Keys the noise of every hard layer to a seed, a step and a rank. The same key draws the same noise.
+
+    `rank` is the number of the process in distributed training, so that each process draws its own noise. By default
+    it is the rank that torch.distributed gives, and 0 if that is not initialised.
+    """
+    rank = process_rank() if rank is None else rank
     for index, layer in enumerate(hard_layers(model).values()):
-        layer.noise_key = (seed, step, index)
+        layer.noise_key = (seed, step, index, rank) if rank else (seed, step, index)
         layer.draws = 0
+
+
+def process_rank() -> int:
+    """The rank of this process in torch.distributed; 0 if that is not initialised."""
+    distributed = torch.distributed
+    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0

@@ -93,6 +93,15 @@ SCHEDULES: dict[str, type[Schedule]] = {
 }
 
 
+def shares_done(step: int, steps: int, epoch: int) -> tuple[float, float]:
+    """The shares of training done before optimizer step `step` of `steps`, and before its epoch of `epoch` steps.
+
+    Steps count from 1. The first step has the share 0, the last has 1.
+    """
+    last = max(1, steps - 1)
+    return (step - 1) / last, ((step - 1) - (step - 1) % epoch) / last
+
+
 def require_temperature(name: str, value: float | None) -> None:
     """Raises ValueError unless the temperature is between SMALLEST and LARGEST."""
     if value is None or not SMALLEST <= value <= LARGEST:

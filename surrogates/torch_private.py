@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.autograd.graph import Node
 
 FUNCTORCH: Any = getattr(torch._C, "_functorch", None)
 ACTIVE: Any = getattr(torch._C, "_are_functorch_transforms_active", None)
@@ -63,6 +64,14 @@ def writes(x: Tensor) -> int | None:
     Without the private name it is None, so the buffer is read each time.
     """
     return None if x.is_inference() else getattr(x, "_version", None)
+
+
+def adds_once(node: Node) -> bool:
+    """Whether a node of a sum, difference or negation has no factor `alpha` other than 1.
+
+    Without the private name no sum does, so `through` follows none.
+    """
+    return node.name() == "NegBackward0" or getattr(node, "_saved_alpha", None) == 1
 
 
 class _OldStyle(torch.autograd.Function):

@@ -122,6 +122,13 @@ def test_benchmark_of_train_py_prints_its_row(script: str) -> None:
 
 
 @pytest.mark.nightly
+def test_benchmark_of_resnet_in_through_and_converted_prints_its_rows() -> None:
+    done = run("own_model.py", "--batch", "2", "--pairs", "1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("too few pairs") == done.stdout.count("ResNet-18 step") == 5
+
+
+@pytest.mark.nightly
 def test_sweep_benchmark_prints_its_row() -> None:
     done = run("sweep.py", "--pairs", "1", "--steps", "10", "--width", "32")
     assert done.returncode == 0, done.stderr

@@ -535,7 +535,7 @@ def test_the_closing_table_breaks_lines_at_words(tmp_path):
         assert words in text
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_tiny_terminal_or_none_at_all(tmp_path):
     code, sent = on_a_terminal(tmp_path, *SHORT, "hydra.run.dir=run", columns=20)
     assert code == 0

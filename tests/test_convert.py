@@ -2,8 +2,11 @@
 
 import copy
 import io
+import math
 import pickle
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -178,6 +181,67 @@ def test_the_report_names_what_was_converted_and_what_not() -> None:
     assert model.stem[2] is model.body[1]  # shared still
 
 
+class RoundSte(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: object, x: Tensor) -> Tensor:
+        return torch.round(x)
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tensor:
+        return gradient
+
+
+def weight_codes(w: Tensor) -> Tensor:
+    scale = w.abs().mean()
+    return torch.clamp((w / scale).round(), -1, 1) * scale
+
+
+class BitLinear(nn.Linear):
+    """A linear layer with ternary weights, by a function, and rounded inputs, by a method and a custom Function."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        weight = self.weight + (weight_codes(self.weight) - self.weight).detach()
+        return F.linear(self.codes(input), weight, self.bias)
+
+    def codes(self, x: Tensor) -> Tensor:
+        return RoundSte.apply(torch.div(x, 0.25)) * 0.25
+
+
+class Head(nn.Module):
+    """No hard call: a division without rounding, and functions that are not torch's."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        steps = max(1, math.floor(2.5))
+        return torch.div(x.softmax(-1), round(steps))
+
+
+def test_a_hard_call_in_a_forward_is_reported() -> None:
+    """Case K25: named with its line, in the model itself and below."""
+    model = nn.Sequential(BitLinear(2, 3), nn.ReLU(), Head(), nn.BatchNorm1d(3), HardLayer("round", "ste"))
+    report = convert(model, STE)
+    ((call, fate, where),) = report.not_replaced
+    assert (call, where) == ("BitLinear", "0")
+    assert fate.startswith("its forward calls ")
+    assert fate.endswith("; surrogates.through replaces calls")
+    lines = Path(__file__).read_text().splitlines()
+    found = re.findall(r"(\w+) at test_convert.py:(\d+)", fate)
+    assert {name for name, _ in found} == {"abs", "clamp", "round"}
+    assert all(name in lines[int(line) - 1] for name, line in found)
+    root = convert(Around(nn.ReLU()), STE)
+    assert {(row.call, row.where) for row in root.not_replaced} == {("Around", "the model itself")}
+
+
+class Around(nn.Sequential):
+    def forward(self, input: Tensor) -> Tensor:
+        return super().forward(input).floor()
+
+
+def test_a_forward_without_source_is_passed_over() -> None:
+    names: dict[str, type[nn.Module]] = {"Module": nn.Module}
+    exec("class Typed(Module):\n    def forward(self, x): return x.round()", names)
+    assert not convert(nn.Sequential(names["Typed"](), nn.ReLU()), STE).not_replaced
+
+
 def test_selection_by_type_name_and_filter() -> None:
     def converted(**kwargs: object) -> set[str]:
         model = net()
@@ -192,6 +256,8 @@ def test_selection_by_type_name_and_filter() -> None:
     assert converted(filter=lambda name, module: "2" in name, types=nn.MaxPool2d) == {"body.2"}
     with pytest.raises(ValueError, match=r"names='tail\.\*'"):
         convert(net(), STE, names="tail.*")
+    with pytest.raises(ValueError, match="Linear has no modules inside"):
+        convert(nn.Linear(1, 1), STE)
     with pytest.raises(ValueError, match=r"ReLU has no parent.*nn.Sequential"):
         convert(nn.ReLU(), STE)
     with pytest.raises(ValueError, match="no op 'reul'; did you mean 'relu'"):

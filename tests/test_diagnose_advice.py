@@ -1,6 +1,7 @@
 """The remedies that `diagnose` prints: tried on the model, and no change of any op but the one at fault."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from test_diagnose import FRONT, Between, X, Y, bare, between, k_hot
 from torch import Tensor
 
 import surrogates
+from products import generator
 from surrogates import HardLayer
 from surrogates.ops.floor import Floor
 from surrogates.ops.top_k_mask import TopKMask
@@ -22,7 +24,19 @@ TRIED = [
     (lambda x: torch.relu(x - 100), {"relu": "smooth"}),  # straight-through has relu's own derivative, 0
     (lambda x: x // 0.5, {"floor": "ste"}),
     (lambda x: (3 * x.round()).floor(), {"floor": "ste", "round": "ste"}),
+    (k_hot, {"permutation": "ste"}),
+    (lambda x: router(x, k_hot), {"permutation": "ste"}),
+    (lambda x: torch.linspace(0, 1, 8).square()[x.argsort()], {"permutation": "ste"}),
+    (lambda x: x.argsort().argsort().float(), {"rank": "ste"}),
+    (lambda x: torch.bucketize(x, torch.tensor([-0.5, 0.5])).float(), {"compare": "ste"}),
+    (lambda x: x.long().float(), {"trunc": "ste"}),
+    (lambda x: x.bool().float(), {"compare": "ste"}),
 ]
+
+
+def router(x: Tensor, gates: Callable[[Tensor], Tensor]) -> Tensor:
+    """The mean of the experts that the gates choose."""
+    return (gates(x)[..., None] * torch.randn(8, 8, generator=generator(3))).sum(-2)
 
 
 @pytest.mark.parametrize(("function", "by_op"), TRIED)
@@ -54,12 +68,24 @@ def test_the_remedy_leaves_every_other_op_as_it_is() -> None:
     assert inside.tolist() == [1.0, 2.0, 3.0, 2.0]  # relu: 0 0 1 1; clamp: 0 1 1 0; round: 1 1 1 1
 
 
+def test_a_router_gets_the_block_that_trains_it() -> None:
+    """Case K10: the weights of two experts at their indices; the choice itself has no gradient without a block."""
+
+    def gates(x: Tensor) -> Tensor:
+        weights, chosen = x.softmax(-1).topk(2)
+        return torch.zeros_like(x).scatter(-1, chosen, weights.detach())
+
+    finding = between(lambda x: router(x, gates)).findings[0]
+    assert finding.tried.by_op == {"permutation": "ste"}
+    assert set(FRONT) <= set(finding.tried.parameters)
+
+
 def test_what_through_does_not_replace_is_not_called_tried() -> None:
-    """Case K10: a block around the router leaves its gradient None."""
-    finding = between(k_hot).findings[0]
+    """Case K10: a block around entries that are counted leaves the gradient None."""
+    finding = between(lambda x: torch.histc(x, 8).expand(6, 8)).findings[0]
     assert finding.tried is None
     text = str(finding)
-    assert "by hand, not tried: surrogates.ops.top_k_mask.TopKMask" in text
+    assert "by hand, not tried: surrogates.ops.histogram.Histogram" in text
     assert "through" not in text
 
 

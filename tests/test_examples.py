@@ -63,7 +63,7 @@ def test_resnet_learns_at_4_bits_under_straight_through(output) -> None:
     assert row(text, "4 bits, straight-through")[0] > row(text, "4 bits, subgradient")[0]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_vqvae_rebuilds_better_than_the_mean_image(output) -> None:
     text = output("vqvae", 100)
     [mean] = row(text, "the mean image")
@@ -73,7 +73,7 @@ def test_vqvae_rebuilds_better_than_the_mean_image(output) -> None:
         assert 1 < perplexity <= used <= codes == 64
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_spiking_net_learns_under_both_kernels(output) -> None:
     text = output("spiking", 150)
     [subgradient] = row(text, "subgradient")

@@ -111,6 +111,7 @@ def test_hardgrad_shows_the_public_names_and_nothing_else():
     runs = [
         "Comparison",
         "ConfigError",
+        "Monitor",
         "Run",
         "RunFailed",
         "SweepRuns",

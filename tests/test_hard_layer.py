@@ -54,6 +54,19 @@ def test_train_and_eval_set_the_mode_and_a_block_overrides_both() -> None:
     assert [layer.mode for layer in layers] == ["strategy"] * 2
 
 
+def test_the_mode_follows_training_where_a_trainer_sets_it_without_train() -> None:
+    """Lightning restores `training` of each module after an evaluation, without a call of `train`."""
+    net = model()
+    net.eval()
+    for module in net.modules():
+        module.training = True
+    assert [layer.mode for layer in hard_layers(net).values()] == ["strategy"] * 2
+    with mode(net, "hard"):
+        net[1].training = False
+        assert [layer.mode for layer in hard_layers(net).values()] == ["hard"] * 2
+    assert [layer.mode for layer in hard_layers(net).values()] == ["hard", "strategy"]
+
+
 @law()
 def test_evaluation_is_the_hard_op_bit_for_bit(part: Part) -> None:
     op = part.op

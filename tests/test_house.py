@@ -16,7 +16,7 @@ PRIVATE = {  # library: the names that no release note announces a change of
 ALLOWED = {"torch": "surrogates/torch_private.py"}  # each name there has its reason and a public fallback
 
 
-@pytest.mark.parametrize(("package", "most"), [("experiments", 8), ("surrogates", 16), ("hardgrad", 2)])
+@pytest.mark.parametrize(("package", "most"), [("experiments", 8), ("surrogates", 16), ("hardgrad", 4)])
 def test_few_files_lie_flat(package, most):
     assert len(list((ROOT / package).glob("*.py"))) <= most
 

@@ -26,11 +26,7 @@ KINDS = {
     "gumbel": ("strategy=gumbel", "component=hard_gate", "optimizer.lr=0.01"),
     "perturbed": ("strategy=perturbed", "component=k_winners", "optimizer.lr=0.001"),
 }
-# How many times each kind is stopped: 2 of one kind always, 25 and more over all at night.
-LOOPS = [
-    pytest.param("noise", 2, marks=pytest.mark.slow),
-    *(pytest.param(kind, 6, marks=pytest.mark.nightly) for kind in KINDS),
-]
+STOPS = 6  # of each kind
 
 
 def start(folder, kind):
@@ -50,22 +46,23 @@ def stop_after(step, running, log, number, wait):
     return running.wait(timeout=60)
 
 
-@pytest.mark.parametrize(("kind", "stops"), LOOPS)
-def test_stopped_at_random_moments_by_any_signal(tmp_path, record_property, kind, stops):
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", KINDS)
+def test_stopped_at_random_moments_by_any_signal(tmp_path, record_property, kind):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     whole.mkdir()
     stopped.mkdir()
     assert start(whole, kind).wait(timeout=300) == 0
     chance = random.Random(seed := random.randrange(2**32))
     print("seed", seed)
-    for stop, number in enumerate(itertools.islice(itertools.cycle(SIGNALS), stops)):
-        step = int(STEPS * (stop + chance.uniform(0.2, 0.8)) / (stops + 1))
+    for stop, number in enumerate(itertools.islice(itertools.cycle(SIGNALS), STOPS)):
+        step = int(STEPS * (stop + chance.uniform(0.2, 0.8)) / (STOPS + 1))
         log = stopped / "run/metrics.jsonl"
         code = stop_after(step, start(stopped, kind), log, number, chance.uniform(0, 0.02))
         assert code == (-number if number == signal.SIGKILL else 128 + number)
         if number != signal.SIGKILL:
             assert read(stopped / "run/status.json")["status"] == "INTERRUPTED"
-    record_property("stops survived", stops)
+    record_property("stops survived", STOPS)
     assert start(stopped, kind).wait(timeout=300) == 0
     assert_same_run(stopped / "run", whole / "run")
     points = [step for _, step, _ in Board(stopped).points("run", "loss/train")]

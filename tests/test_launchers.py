@@ -179,12 +179,13 @@ def test_a_launcher_schedules_stacks(tmp_path, launcher):
     assert len(set(statuses(tmp_path))) == 6
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("launcher", "engine", "first"),
     [
-        pytest.param("stacked", "stacked", 2, marks=pytest.mark.slow),
-        pytest.param("joblib", "single", 1, marks=pytest.mark.nightly),
-        pytest.param("joblib", "stacked", 2, marks=pytest.mark.nightly),
+        ("stacked", "stacked", 2),
+        ("joblib", "single", 1),
+        ("joblib", "stacked", 2),
     ],
 )
 def test_on_error_stop_lets_two_workers_start_no_further_job(tmp_path, launcher, engine, first):

@@ -46,7 +46,7 @@ def test_twenty_thousand_steps_on_flat_memory(tmp_path, record_property):
     assert lines(tmp_path / "run")[-1]["step"] == 20000
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_readers_work_on_a_run_that_is_being_written(tmp_path):
     own = ["max_steps=3000", "log_every=1", "eval_every=100", "model.width=8", "hydra.run.dir=runs/a"]
     running = subprocess.Popen([*TRAIN, *own], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL)

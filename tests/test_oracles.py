@@ -147,7 +147,7 @@ def test_the_published_table(dim, seed):
 
 
 @pytest.mark.parametrize(
-    ("samples", "T"), [pytest.param(*key, marks=pytest.mark.slow) if key[0] > 1 else key for key in SAMPLED]
+    ("samples", "T"), [pytest.param(*key, marks=pytest.mark.nightly) if key[0] > 1 else key for key in SAMPLED]
 )
 def test_the_published_table_where_it_was_sampled(samples, T):
     f, theta = categorical.published_problem(8, 0)

@@ -17,7 +17,7 @@ pytest.importorskip("scipy")
 README = (ROOT / "README.md").read_text()
 TABLE = re.findall(r"^\| [^|]+ \| `((?:python|hardgrad|tensorboard) [^`]+)`", README, re.MULTILINE)
 BLOCKS = re.findall(r"^((?:python train.py|hardgrad) .+)$", README, re.MULTILINE)
-LONG = ("experiment=strategies", "experiment=gradient_bias")  # minutes: only planned
+LONG = ("experiment=gradient_bias",)  # minutes: only planned
 WHOLE = ("--help", "dry_run=true", "debug=one_batch")  # short as they are
 SHORT = ["max_steps=20", "eval_every=10", "model.width=8"]
 SERVERS = ("hardgrad dashboard", "tensorboard")
@@ -69,25 +69,21 @@ def test_the_commands_of_the_table(tmp_path):
     assert (tmp_path / "report/report.html").exists()
 
 
-@pytest.mark.slow
-def test_the_commands_of_the_results(tmp_path):
-    preset, compared, _ = BLOCKS
-    assert "412 of 424" in run(preset, tmp_path)
-    run("python train.py -m strategy=ste,smooth seed=0,1 hydra.sweep.dir=runs/strategies", tmp_path)
-    run(compared, tmp_path)
-    assert (tmp_path / "table.md").read_text().startswith("| component")
-
-
-@pytest.mark.slow
-def test_the_study_of_the_results(tmp_path):
-    """The study with one pair, one value of each key, and few steps."""
-    _, _, study = BLOCKS
-    content = yaml.safe_load((CONF / "study" / "strategies.yaml").read_text())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=m) for n, m in (("strategies", pytest.mark.slow), ("gradient_truth", pytest.mark.nightly))],
+)
+def test_the_studies_of_the_results(tmp_path, name):
+    """Each with one component, one value of each key, and few steps."""
+    (study,) = [block for block in BLOCKS if name in block]
+    content = yaml.safe_load((CONF / "study" / f"{name}.yaml").read_text())
     content["settings"] |= {"max_steps": 20, "eval_every": 10, "model.width": 8}
     content["grids"] = {key: values[:1] for key, values in content["grids"].items()}
-    content |= {"pairs": {"smooth": {"component": "floor", "strategy": "smooth"}}, "reporting_seeds": [0, 1]}
-    (tmp_path / "strategies.yaml").write_text(yaml.safe_dump(content))
-    run(study.replace("strategies", "strategies.yaml"), tmp_path)
-    report = (tmp_path / "runs" / "studies" / "strategies" / "study.md").read_text()
-    assert report.startswith("# Study strategies\n\n## Question")
+    strategies = "subgradient,ste,smooth,rewrite" if name == "gradient_truth" else "smooth"
+    content |= {"pairs": {"all": {"component": "floor", "strategy": strategies}}, "reporting_seeds": [0, 1]}
+    (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    run(study.replace(name, f"{name}.yaml"), tmp_path)
+    report = (tmp_path / "runs" / "studies" / name / "study.md").read_text()
+    assert report.startswith(f"# Study {name}\n\n## Question")
     assert "| component" in report
+    assert ("| signal-to-noise |" in report) == (name == "gradient_truth")

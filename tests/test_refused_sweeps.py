@@ -15,7 +15,7 @@ REFUSED = {
     "workers acts on the sweep as a whole": ["seed=0,1", "workers=1,2"],
     "on_error acts on the sweep as a whole": ["seed=0,1", "on_error=stop,continue"],
     "dry_run acts on the sweep as a whole": ["hydra.sweeper.points=[{dry_run: true}]"],
-    "hydra.sweeper acts on the sweep as a whole": ["experiment=ties,strategies"],
+    "hydra.sweeper acts on the sweep as a whole": ["experiment=maxout,learned_range"],
     "is not below the sweep's root": ["seed=0,1", "hydra.sweep.subdir='../x/${seed}'"],
 }
 

@@ -107,7 +107,7 @@ def test_a_link_where_a_run_writes_is_refused_and_its_target_untouched(tmp_path,
     target.write_text("precious")
     (tmp_path / "elsewhere").mkdir()
     linked = [places.lock, places.status, places.status.with_name(".status.json.tmp"), *places.places()]
-    assert len(linked) == 29
+    assert len(linked) == 31
     for path in (*linked, places.checkpoints, places.hydra):
         finish(tmp_path / "run", status="INTERRUPTED")
         path.parent.mkdir(exist_ok=True)

@@ -40,6 +40,11 @@ def group(folder, members, *common):
     return run_group(requests)
 
 
+def notes(folder):
+    """What a run's log says while the run trains."""
+    return [line for line in (folder / "train.log").read_text().splitlines() if line.startswith("note: ")]
+
+
 def assert_parity(folder, members, *common, within=1e-9):
     """Every number that is logged, and every weight, against runs that were alone."""
     for i, ending in enumerate(group(folder, members, *common)):
@@ -57,6 +62,7 @@ def assert_parity(folder, members, *common, within=1e-9):
             key: other[key] for key in other if key not in ("metrics", "best")
         }
         assert own["best"] == pytest.approx(other["best"], rel=within, abs=within, nan_ok=True)
+        assert notes(ending.folder) == notes(alone.folder)
         weights = [last(run.folder)["model"] for run in (ending, alone)]
         assert list(weights[0]) == list(weights[1])
         for name, tensor in weights[0].items():
@@ -111,6 +117,8 @@ FURTHER = {
     "nesterov": (("optimizer.nesterov=true", "optimizer.warmup_steps=7", "optimizer.clip_norm=0.2"), MEMBERS),
     "momentum": ((), tuple((f"seed={i}", f"optimizer.momentum={m}") for i, m in enumerate((0.5, 0.0, 0.9)))),
     "learned_clip": (("component.range=learned_clip",), MEMBERS),
+    "no_gradient": (("component=learned_threshold", "strategy=subgradient", "max_steps=20"), MEMBERS),
+    "learned_scales": (("component=quantized_weight", "component.scale=learned", "component.grid=affine"), MEMBERS),
     "own_temperatures_over_a_dim": (("component=hard_gate", "strategy=ste"), TEMPERATURES),
     "soft_batch_norm": (("strategy=smooth", "model.batch_norm=true", *GENTLE), MEMBERS),
     "dither": (("component=floor", "strategy=rewrite", "strategy.form=dither"), MEMBERS),

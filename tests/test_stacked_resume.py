@@ -220,8 +220,8 @@ def die_at(folder, own, call):
 @pytest.mark.parametrize(
     "first",
     [
-        *(pytest.param(first, marks=pytest.mark.slow) for first in (22, 63)),
-        *(pytest.param(first, marks=pytest.mark.nightly) for first in (31, 40, 79, 95)),
+        pytest.param(63, marks=pytest.mark.slow),
+        *(pytest.param(first, marks=pytest.mark.nightly) for first in (22, 31, 40, 79, 95)),
     ],
 )
 def test_killed_between_any_two_files(tmp_path, first):
@@ -245,10 +245,8 @@ def test_killed_at_random_moments_a_sweep_of_stacks_ends_as_one_that_was_not(tmp
     record_property("kills survived", 10)
 
 
-@pytest.mark.parametrize(
-    "number",
-    [pytest.param(signal.SIGINT, marks=pytest.mark.slow), pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_two_workers_stopped_by_hand_leave_what_goes_on(tmp_path, number):
     """As Ctrl-C does it: to all processes of the terminal. Nothing of the command is left over."""
     whole, stopped = Sweep(tmp_path / "whole", *sweep()), Sweep(tmp_path / "stopped", *sweep())

@@ -99,23 +99,6 @@ def test_text_in_a_point_that_lists_values_is_a_point_for_each():
     ]
 
 
-def test_the_preset_of_the_readme_reports_every_cell_at_a_rate_that_was_tried():
-    preset = yaml.safe_load((CONF / "experiment" / "strategies.yaml").read_text())["hydra"]["sweeper"]["points"]
-    jobs = [dict(override.split("=") for override in job) for job in job_overrides([], {}, preset)]
-    assert len({tuple(sorted(job.items())) for job in jobs}) == len(jobs) == 424
-    tried, reported = {}, {}
-    for job in jobs:
-        cells = tried if int(job["seed"]) >= 100 else reported
-        cells.setdefault((job["component"], job["strategy"]), {}).setdefault(job["optimizer.lr"], set()).add(
-            job["seed"]
-        )
-    assert tried.keys() - reported.keys() == {("binary", "rewrite")}  # which does not exist
-    for cell, ((rate, seeds),) in ((cell, rates.items()) for cell, rates in reported.items()):
-        assert seeds == {str(seed) for seed in range(8)}
-        assert float(min(tried[cell], key=float)) < float(rate) < float(max(tried[cell], key=float))
-    assert all(seeds == {"100", "101", "102"} for rates in tried.values() for seeds in rates.values())
-
-
 def test_points_and_filters_have_one_shape():
     from experiments.config.values import ConfigError
 

@@ -105,6 +105,40 @@ SPELLINGS: dict[str, list[Spelling]] = {
         lambda x, y: x.topk(1, 1).values.squeeze(1),
         lambda x, y: F.max_pool1d(x, 5).squeeze(1),
     ],
+    "the largest of a row, with the smallest": [
+        lambda x, y: x.amax(1) - x.amin(1),
+        lambda x, y: x.aminmax(dim=1).max - torch.aminmax(x, dim=1)[0],
+        lambda x, y: F.adaptive_max_pool1d(x, 1)[:, 0] + F.adaptive_max_pool2d(-x[None, :, None], 1)[0, :, 0, 0],
+    ],
+    "the middle of a row": [
+        lambda x, y: x.median(1).values,
+        lambda x, y: x.kthvalue(3).values,
+        lambda x, y: x.sort(1).values[:, 2],
+        lambda x, y: x.quantile(0.5, 1),
+    ],
+    "the place of the largest": [
+        lambda x, y: F.one_hot(y.argmax(1), 5) * x,
+        lambda x, y: F.one_hot(y.max(1).indices, 5) * x,
+        lambda x, y: (F.one_hot(y.topk(2).indices, 5) * x[:, None])[:, 0],
+        lambda x, y: F.one_hot(y.sort(1, True).indices[:, 0], 5) * x,
+        lambda x, y: torch.zeros_like(y).scatter(1, y.argsort(descending=True)[:, :1], 1.0) * x,
+    ],
+    "ranks": [
+        lambda x, y: x.argsort(1).argsort(1).double(),
+        lambda x, y: x.sort(1).indices.argsort().double(),
+    ],
+    "the whole part": [
+        lambda x, y: x.trunc(),
+        lambda x, y: x.div(1, rounding_mode="trunc"),
+        lambda x, y: x.long().double(),
+        lambda x, y: x.type(torch.int8).to(x),
+    ],
+    "a bucket": [
+        lambda x, y: (x > -1).double() + (x > 1),
+        lambda x, y: torch.bucketize(x, torch.stack([LOW, -LOW])).double(),
+        lambda x, y: torch.searchsorted(torch.stack([LOW, -LOW]), x).double(),
+        lambda x, y: (torch.arange(3).double() * F.one_hot(torch.bucketize(x, torch.stack([LOW, -LOW])), 3)).sum(-1),
+    ],
     "the largest of all": [
         lambda x, y: x.max(),
         lambda x, y: torch.amax(x),
@@ -128,8 +162,8 @@ def by_both(spelling: Spelling, choice: Choice) -> tuple[Tensor, ...]:
 @pytest.mark.parametrize("choice", CHOICES)
 @each("name", SPELLINGS)
 def test_equal_functions_have_equal_derivatives(name: str, choice: str) -> None:
-    if "identity" in choice and name == "a mask":
-        return  # exists for heaviside and not for comparisons
+    if "identity" in choice and name in ("a mask", "the place of the largest", "ranks", "a bucket"):
+        return  # exists for heaviside and argmax, and not for comparisons, permutations and ranks
     first, *others = SPELLINGS[name]
     right = by_both(first, CHOICES[choice])
     for i, spelling in enumerate(others, 1):

@@ -76,3 +76,11 @@ def test_through_gives_the_same_derivatives(private: bool) -> None:
     with dual_level():
         dual = total(make_dual(x, torch.ones_like(x)))
         torch.testing.assert_close(unpack_dual(dual).tangent, by_x.sum())
+
+
+def test_a_factor_in_a_sum_is_seen() -> None:
+    x = torch.ones(2, requires_grad=True)
+    sums = x + x, x - 1, torch.add(x, x), -x
+    assert all(torch_private.adds_once(y.grad_fn) for y in sums)
+    assert not torch_private.adds_once(torch.add(x, x, alpha=2).grad_fn)
+    assert not torch_private.adds_once((x * x).grad_fn)  # as without the private name

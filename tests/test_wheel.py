@@ -80,7 +80,7 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("mypy")
 
 
-@pytest.mark.parametrize("kind", ["wheel", "editable"])
+@pytest.mark.parametrize("kind", ["wheel", pytest.param("editable", marks=pytest.mark.nightly)])
 def test_an_installed_copy_trains_and_is_typed(kind, tmp_path, cache):
     environment = build(kind, tmp_path)
     empty = tmp_path / "empty"

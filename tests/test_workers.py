@@ -105,13 +105,10 @@ def sweep(launcher):
     return (*own, f"hydra/launcher={launcher}", *more)
 
 
-OTHERS = ("stacked", "submitit_local", "ray")
-LAUNCHERS = [
-    pytest.param("joblib", marks=pytest.mark.slow),
-    *(pytest.param(launcher, marks=pytest.mark.nightly) for launcher in OTHERS),
-]
+LAUNCHERS = ("joblib", "stacked", "submitit_local", "ray")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_workers_of_a_killed_command_stop_by_themselves(tmp_path, launcher):
     """SIGKILL of the command alone: the runs are saved, and the same command, given at once, resumes them."""
@@ -131,7 +128,7 @@ def test_workers_of_a_killed_command_stop_by_themselves(tmp_path, launcher):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("launcher", ["joblib", *OTHERS])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
 @pytest.mark.parametrize(("number", "stop"), [(signal.SIGTERM, os.kill), (signal.SIGINT, os.killpg)])
 def test_a_stopped_command_has_its_workers_save_first(tmp_path, launcher, number, stop):
     """SIGTERM to the command alone, and Ctrl-C: runs are INTERRUPTED or DONE; those that logged have a checkpoint."""

@@ -15,6 +15,7 @@ from experiments.compare.forms.plain_text import render
 from experiments.compare.processes import Workers
 from experiments.compare.reading.collection import NoRuns
 from experiments.compare.reading.sweeps import NoSweep
+from experiments.compare.reading.table_lines import WrongTable
 from experiments.compare.report import ComparisonReport, make
 from experiments.compare.statistics.blocks import TUNED
 from experiments.compare.statistics.family import SCOPES
@@ -25,17 +26,17 @@ from experiments.terminal.extras import install
 from experiments.terminal.output import lasting_output
 from experiments.tracking.outputs import OutputFailed, OutputRefused, check_folder, check_new_file, write_text
 
-ERRORS = (NoRuns, NoSweep, WrongMetric, OutputRefused, OutputFailed, BrokenProcessPool, ModuleNotFoundError)
+ERRORS = (NoRuns, NoSweep, WrongMetric, WrongTable, OutputRefused, OutputFailed, BrokenProcessPool, ModuleNotFoundError)
 
 
 def _parser() -> argparse.ArgumentParser:
     """The arguments."""
     made = argparse.ArgumentParser(
         prog="hardgrad compare",
-        description="Says which strategy is best, by how much, how sure that is, and why. Reads run folders only.",
+        description="Says which strategy is best, by how much, how sure that is, and why, from runs or tables.",
     )
     add = made.add_argument
-    add("runs", nargs="+", type=Path, metavar="RUNS", help="run folders, or folders that hold them")
+    add("runs", nargs="+", type=Path, metavar="RUNS", help="run folders, folders that hold them, .csv or .jsonl")
     add("--out", type=Path, metavar="FOLDER", help="write report.html, .md, .json, CSV tables and figures there")
     add("--tensorboard", type=Path, metavar="FOLDER", help="write mean, band and pictures of the ops for TensorBoard")
     pictures = "picture the ops of all runs, of none, or (auto) of all up to 40 runs and else of one run a variant"

@@ -84,10 +84,13 @@ def make(
     `workers` share the reading. Without them this process does all of it, so any script or notebook may call it.
     Raises NoRuns if there is nothing to compare.
     Raises NoSweep if a number is not that of a sweep.
+    Raises WrongMetric if no finished run has the metric.
+    Raises WrongTable for a mistake in a table.
     """
     workers = workers or Workers(most=1)
     question, folders = question or Question(), [Path(root) for root in roots]
     found = collect(folders, workers, sweeps)
+    question.metric.refuse_unknown(found.runs)
     results = compare(blocks(found.runs, tuned, found.notes), question)
     if not results:
         raise NoRuns("all runs are NOT_APPLICABLE: these components have none of these strategies")

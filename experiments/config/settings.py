@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from experiments.config.logger_names import require_logger
+
 # These change how a run or a sweep is executed, not its results, its hash or its folder name.
 LOOKING = ("diagnostics", "diagnostics_every")
-CONDUCT = ("resume", "retry", "overwrite", "on_error", "dry_run", "workers", "engine", *LOOKING)
+CONDUCT = ("resume", "retry", "overwrite", "on_error", "dry_run", "workers", "engine", "loggers", *LOOKING)
 DIAGNOSTICS = ("truth", "rivals")
 GROUPS = ("component", "strategy", "model", "data", "optimizer")  # every run has one option of each
 
@@ -39,6 +41,7 @@ class Settings:
     diagnostics: str | list[str] | None = None
     diagnostics_every: int = 500
     detect_anomaly: bool = False
+    loggers: str | list[str] | None = "tensorboard"
 
     def __post_init__(self) -> None:
         counts = ("max_steps", "batch_size", "log_every", "eval_every", "threads", "overfit_batches", "workers")
@@ -51,6 +54,8 @@ class Settings:
         for kind in self.diagnostic_kinds:
             if kind not in DIAGNOSTICS:
                 raise ValueError(f"diagnostics must be null, {', '.join(DIAGNOSTICS)} or a list of these, got {kind!r}")
+        for name in self.logger_names:
+            require_logger(name)
         if self.threads > 1024:
             raise ValueError(f"threads must be at most 1024, got {self.threads}")
         if not 0 <= self.seed < 2**63:
@@ -59,5 +64,13 @@ class Settings:
     @property
     def diagnostic_kinds(self) -> list[str]:
         """The kinds of diagnostics that are asked for."""
-        asked = self.diagnostics or []
-        return [asked] if isinstance(asked, str) else asked
+        return _names(self.diagnostics)
+
+    @property
+    def logger_names(self) -> list[str]:
+        """The names of the loggers."""
+        return _names(self.loggers)
+
+
+def _names(asked: str | list[str] | None) -> list[str]:
+    return [asked] if isinstance(asked, str) else asked or []

@@ -92,6 +92,8 @@ class LayerProbe:
             yield
 
     def _keep(self, name: str, where: str, tensor: Tensor) -> None:
+        if not torch.is_grad_enabled():  # an evaluation between two training steps
+            return
         passage = Passage(tensor.detach())
         if tensor.requires_grad:
             self._handles.append(tensor.register_hook(passage.receive))  # type: ignore[no-untyped-call]

@@ -17,6 +17,13 @@ class WindowNumbers(NamedTuple):
     others: list[float]
 
 
+def to_numbers(tensors: Sequence[Tensor], replicas: int = 1) -> list[list[float]]:
+    """Returns the numbers of tensors (R, ...) by replica, in order; moves all from the device at once."""
+    parts = [tensor.to(tensors[0].device, torch.float64).reshape(replicas, -1) for tensor in tensors]
+    rows: list[list[float]] = torch.cat(parts, dim=1).tolist()
+    return rows
+
+
 class LogWindow:
     """Losses (R,) of the steps since the last logged one, batch sizes, and flags (R,) of clipped gradients."""
 
@@ -38,8 +45,8 @@ class LogWindow:
     def read(self, others: Sequence[Tensor]) -> list[WindowNumbers]:
         """Returns the numbers by replica, with those of other tensors (R, ...); moves all from the device at once."""
         steps, clipped = len(self.losses), self.clipped or [torch.zeros(self.replicas, device=self.device)]
-        parts = [torch.stack(self.losses, 1), torch.stack(clipped, 1), *(t.reshape(self.replicas, -1) for t in others)]
-        rows = torch.cat([part.to(self.device, torch.float64) for part in parts], dim=1).tolist()
+        parts = [torch.stack(self.losses, 1), torch.stack(clipped, 1), *others]
+        rows = to_numbers(parts, self.replicas)
         end = steps + len(clipped)
         return [WindowNumbers(row[:steps], sum(row[steps:end]) / len(clipped), row[end:]) for row in rows]
 

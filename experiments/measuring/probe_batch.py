@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,22 +16,41 @@ from surrogates.hard_layer import Mode
 Outputs = Mapping[str, Tensor]
 
 
-def layer_outputs(model: nn.Module, x: Tensor, how: Mode, replicas: int = 1) -> dict[str, Tensor]:
-    """Returns all outputs (R, n) of every hard layer for samples x (B, ...), in evaluation; the model is unchanged."""
+def layer_outputs(model: nn.Module, batch: Any, how: Mode, replicas: int = 1) -> dict[str, Tensor]:
+    """Returns all outputs (R, n) of every hard layer on a batch, in evaluation; the model is unchanged.
+
+    Replicas need a tensor (B, ...). One model also takes a tuple or list of arguments, or a mapping of them by name.
+    """
     outputs: dict[str, list[Tensor]] = {}
 
     def keep(name: str, where: str, tensor: Tensor) -> None:
         if where == "out":
             outputs.setdefault(name, []).append(tensor.detach().reshape(replicas, -1))
 
-    was_training = model.training
-    model.eval()  # batch norm must not learn from these samples
-    try:
-        with torch.no_grad(), mode(model, how), tap(model, keep):
-            model(repeat(x, replicas))
-    finally:
-        model.train(was_training)
+    with torch.no_grad(), _evaluating(model, how), tap(model, keep):
+        call(model, batch if replicas == 1 else repeat(batch, replicas))
     return {name: torch.cat(calls, dim=1) for name, calls in outputs.items()}
+
+
+@contextmanager
+def _evaluating(model: nn.Module, how: Mode) -> Iterator[None]:
+    """Evaluates the model in the block, so that batch norm does not learn, with its hard layers in a mode."""
+    training = {module: module.training for module in model.modules()}
+    with mode(model, how):  # restores the modes that `train` below overwrites
+        model.eval()
+        try:
+            with mode(model, how):
+                yield
+        finally:
+            for module, was in training.items():
+                module.train(was)
+
+
+def call(model: nn.Module, batch: Any) -> Any:
+    """Calls a model with a tensor, with a tuple or list of arguments, or with a mapping of arguments by name."""
+    if isinstance(batch, Mapping):
+        return model(**batch)
+    return model(*batch) if isinstance(batch, tuple | list) else model(batch)
 
 
 def repeat(x: Tensor, replicas: int) -> Tensor:

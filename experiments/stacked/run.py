@@ -14,6 +14,7 @@ from experiments.stacked.members import Ending, Member, claim_members, group_by_
 from experiments.stacked.trainer import StackedTrainer
 from experiments.terminal.summary import closing_table
 from experiments.tracking.environment import environment
+from experiments.tracking.loggers.opening import LoggerFailed
 from experiments.tracking.run_errors import LogChanged
 from experiments.tracking.run_status import DONE, INTERRUPTED
 from experiments.training.build import floating
@@ -67,11 +68,11 @@ def _train(members: Sequence[Member], slots: int) -> dict[int, Ending]:
 
 
 def _open(member: Member, environ: Mapping[str, Any], endings: dict[int, Ending]) -> None:
-    """Opens a member's files; ends the member if its log does not belong to its checkpoint."""
+    """Opens a member's files; ends the member if its log does not belong to its checkpoint, or a logger fails."""
     state = member.states[0] if member.states else None
     try:
         member.record = open_record(member.request, member.folder, member.choices, environ, state)
-    except LogChanged as error:
+    except (LogChanged, LoggerFailed) as error:
         endings[member.number] = _end_early(member, error)
 
 

@@ -15,9 +15,9 @@ from experiments.config.choices import Choices
 from experiments.data.dataset import Dataset
 from experiments.data.train_samples import TrainSamples
 from experiments.measuring.gradients import GradientRecord, clip, norms_by_name, present_gradients
-from experiments.measuring.layer_probe import LayerProbe, Reading
+from experiments.measuring.layer_probe import LayerProbe
 from experiments.measuring.log_window import LogWindow
-from experiments.measuring.logged_step import LoggedStep, read_step
+from experiments.measuring.logged_step import LoggedStep, ModelState, read_step
 from experiments.measuring.nonfinite import describe_fault
 from experiments.measuring.parameter_names import trained_parameters
 from experiments.stacked.layers import changes, stack
@@ -87,28 +87,25 @@ class StackedTrainer:
         readings = self.probe.measure() if logs else []
         self.window.add(losses, len(y) // self.replicas)
         gradients = present_gradients(self.parameters)
-        before_clipping = norms_by_name(gradients, self.replicas) if logs else {}
+        by_parameter = norms_by_name(gradients, self.replicas) if logs else {}
+        state = ModelState.of(self.model, by_parameter, readings, self.replicas) if logs else None
         if self.clip_norm is not None:
             self.window.clipped.append(clip(list(gradients.values()), self.clip_norm, self.replicas))
         self.optimizer.advance(rates)
-        return self._measure(before_clipping, readings, rates, x) if logs else []
+        return [] if state is None else self._measure(state, rates, x)
 
     def batch(self, r: int, step: int) -> tuple[Tensor, Tensor]:
         """The samples of optimizer step `step`, counted from 1, of one replica."""
         x, y = self.samples(step - 1)
         return x.chunk(self.replicas)[r], y.chunk(self.replicas)[r]
 
-    def _measure(
-        self, before_clipping: dict[str, Tensor], readings: list[Reading], rates: list[float], x: Tensor
-    ) -> list[Values]:
+    def _measure(self, state: ModelState, rates: list[float], x: Tensor) -> list[Values]:
         weights = norms_by_name(self.parameters, self.replicas)
-        layers = self.probe.layers.items()
-        temperatures = {name: layer.temperature for name, layer in layers if layer.temperature is not None}
         values = []
-        for r, logged in enumerate(read_step(self.window, before_clipping, weights, temperatures, readings)):
+        for r, logged in enumerate(read_step(self.window, weights, state)):
             self.records[r].update(logged.numbers.gradients)
             values.append({**logged.values, "lr": rates[r]})
-            if temperatures:
+            if state.temperatures:
                 values[r]["temperature"] = list(logged.numbers.temperatures.values())[-1]
             self._look(r, x, logged)
         self.window.clear()

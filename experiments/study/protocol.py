@@ -31,8 +31,9 @@ class PlannedOnly(Exception):
 
 @dataclass
 class Protocol:
-    """A study in a folder. `pairs`, `stages`, `grids` and `choices` grow as it advances.
+    """A study in a folder. `pairs`, `stages`, `grids`, `choices` and `reported` grow as it advances.
 
+    - `reported`: the runs of the reporting stage
     - `grids`: the grids of the file, then those after each extension
     - `limit`: why grids were not extended further; empty if no best value lies at an edge
     """
@@ -45,6 +46,7 @@ class Protocol:
     stages: list[Stage] = field(default_factory=list)
     grids: list[Grids] = field(default_factory=list)
     choices: list[Choice] = field(default_factory=list)
+    reported: list[TrialRun] = field(default_factory=list)
     limit: str = ""
 
     def advance(self, begin: Callable[[], None]) -> None:
@@ -70,7 +72,7 @@ class Protocol:
         for choice in self.choices:
             print(f"chosen for {choice}")
         reporting = self._reporting({choice.pair: choice.trial for choice in self.choices})
-        self._finish(reporting, _without_refused(self._plan(reporting)))
+        self.reported = self._finish(reporting, _without_refused(self._plan(reporting)))
 
     @property
     def _applicable(self) -> list[CheckedPair]:

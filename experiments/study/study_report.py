@@ -16,6 +16,7 @@ from experiments.compare.statistics.metric import Metric
 from experiments.compare.statistics.results import Question
 from experiments.study.protocol import Protocol
 from experiments.study.registration import COPY, digest
+from experiments.study.truth.report import write_truth
 from experiments.sweep.preview import duration
 from experiments.tracking.outputs import write_text
 
@@ -24,6 +25,8 @@ NAMED = ("versions.torch", "versions.python", "cpu.model", "threads", "device", 
 
 def write_report(protocol: Protocol) -> Path:
     """Compares the runs of a study, prints the answer and writes `report/`, `table.md` and `study.md`; the last's path.
+
+    For runs with `diagnostics=truth` it also writes `truth.csv` and `truth.svg`.
 
     Raises OutputFailed if a file cannot be written.
     """
@@ -35,17 +38,20 @@ def write_report(protocol: Protocol) -> Path:
         print(render(report))
         write(report, folder / "report", workers)
     write_text(folder / "table.md", readme.render(report))
-    write_text(folder / "study.md", "\n".join(_lines(protocol, report)) + "\n")
+    truth = write_truth(protocol.reported, folder)
+    write_text(folder / "study.md", "\n".join(_lines(protocol, report, truth)) + "\n")
     return folder / "study.md"
 
 
-def _lines(protocol: Protocol, report: ComparisonReport) -> Iterator[str]:
+def _lines(protocol: Protocol, report: ComparisonReport, truth: str) -> Iterator[str]:
     study = protocol.study
     first = min(run.started for run in report.runs)[:19]
     yield from (f"# Study {protocol.folder.name}", "", "## Question", "", study.question, "")
     yield from ("## Expectation", "", study.expectation, "")
     yield f"Registered in `{COPY}` (SHA-256 {digest(protocol.folder / COPY)}). The first run started at {first} UTC."
     yield from ("", "## Result", "", readme.render(report), "More in [the comparison](report/report.md).", "")
+    if truth:
+        yield from ("## The gradient's truth and training", "", "![correlations](truth.svg)", "", truth)
     yield from ("## Protocol", "", f"- all runs: {', '.join(study.settings) or 'the defaults'}")
     if study.reporting_settings:
         yield f"- reporting stage: {', '.join(study.reporting_settings)}"

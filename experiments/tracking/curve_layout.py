@@ -28,6 +28,10 @@ _LAYOUT: dict[str, dict[str, list[str]]] = {
         "share of saturated inputs": ["op/.+/saturated_fraction"],
         "share of outputs that flipped": ["op/.+/flip_rate"],
         "soft-to-hard gap of its outputs": ["op/.+/soft_hard_gap"],
+        "temperature of each layer": ["op/.+/temperature"],
+        "learned scale": ["op/.+/scale"],
+        "learned clip": ["op/.+/clip"],
+        "learned threshold": ["op/.+/threshold"],
     },
 }
 

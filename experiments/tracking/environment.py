@@ -39,7 +39,7 @@ def environment(
     return {
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cpu": {"model": _cpu_model(), "cores": _cores(), "instructions": torch.backends.cpu.get_cpu_capability()},
+        "cpu": {"model": cpu_model(), "cores": _cores(), "instructions": torch.backends.cpu.get_cpu_capability()},
         "git": _git(source or Path(__file__).resolve().parents[2]),
         "argv": list(argv),
         "threads": threads,
@@ -57,7 +57,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _cpu_model() -> str | None:
+def cpu_model() -> str | None:
+    """The processor's name; None if the system does not tell it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

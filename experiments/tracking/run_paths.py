@@ -20,6 +20,7 @@ class RunPaths:
         self.env = self.path / "env.json"  # what else the result depends on
         self.metrics = self.path / "metrics.jsonl"  # all logged steps
         self.diagnostics = self.path / "diagnostics.jsonl"  # the measurements of `diagnostics`, at its own steps
+        self.loggers = self.path / "loggers.json"  # the ids by which loggers find the run again
         self.log = self.path / "train.log"  # the run's messages, and how it failed
         self.result = self.path / "result.json"
         self.test_outcomes = self.path / "test_outcomes.json"  # which test samples were classified right
@@ -37,7 +38,7 @@ class RunPaths:
         """Lists the paths of all files with a fixed name, and of their temporary files, except status and lock."""
         yield from _with_temporary(self.checkpoints / name for name in (LAST, PREVIOUS, BEST))
         yield from _with_temporary([self.metrics, self.diagnostics, self.result, self.test_outcomes])
-        yield from _with_temporary([self.env, self.config, self.log])
+        yield from _with_temporary([self.env, self.config, self.loggers, self.log])
         yield from _with_temporary(self.hydra / name for name in ("config.yaml", "overrides.yaml", "hydra.yaml"))
 
 

@@ -76,5 +76,6 @@ def _choices_and_hash(run: RunPaths) -> tuple[Choices, str]:
         raise ConfigError(f"{run.config} is not the configuration of a run")
     for key in [key for key, value in config.strategy.items() if value is None]:
         del config.strategy[key]
-    config.device, config.engine = "cpu", "auto"  # the engine of an earlier version may no longer exist
+    config.device, config.loggers = "cpu", None
+    config.engine = "auto"  # that of an earlier version may no longer exist
     return choose(config, may_import=False), digest

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -11,11 +12,11 @@ from torch import Tensor, nn
 from experiments.diagnostics.diagnostics import Diagnostics
 from experiments.measuring.gradients import GradientRecord
 from experiments.tracking import checkpoint
+from experiments.tracking.loggers.logger import Logger
 from experiments.tracking.metrics import MetricsLog, last_values, read_metrics
 from experiments.tracking.run_folder import RunFolder
 from experiments.tracking.run_status import RUNNING
 from experiments.tracking.strict_json import write_json
-from experiments.tracking.tensorboard import CurveWriter
 from experiments.tracking.test_outcomes import Owner, Which, write_test_outcomes
 
 Watch = Callable[[int, Mapping[str, float]], None]
@@ -31,7 +32,7 @@ class Record:
     def __init__(
         self,
         folder: RunFolder,
-        curves: CurveWriter,
+        loggers: Sequence[Logger],
         log: MetricsLog,
         diagnostics: Diagnostics,
         step: int | None,
@@ -40,7 +41,7 @@ class Record:
         title: str = "",
         watch: Watch | None = None,
     ) -> None:
-        self.folder, self.curves, self.log = folder, curves, log
+        self.folder, self.loggers, self.log = folder, loggers, log
         self.diagnostics, self.findings = diagnostics, findings
         self._logged_at = (time.monotonic(), step or 0)
         self.title, self.watch = title, watch
@@ -51,7 +52,15 @@ class Record:
         self.log.write(step, values)
         (since, before), now = self._logged_at, time.monotonic()
         self._logged_at = (now, step)
-        self.curves.scalars(step, {**values, "steps_per_second": (step - before) / max(now - since, 1e-9)})
+        self._tell(step, {**values, "steps_per_second": (step - before) / max(now - since, 1e-9)})
+
+    def say_notes(self, notes: Iterable[str]) -> None:
+        """Prints what a user should know while the training continues."""
+        for note in notes:
+            lines = textwrap.wrap(
+                f"note: {note}", 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            )
+            self.folder.say("\n".join(lines))
 
     def say_fault(self, fault: str, policy: str) -> None:
         """Prints the first value that was not finite, under a policy that continues training."""
@@ -62,7 +71,7 @@ class Record:
         assert self.findings is not None
         values = self.diagnostics.measure(model, batch, step)
         self.findings.write(step, values)
-        self.curves.scalars(step, values)
+        self._tell(step, values)
 
     def save(self, state: Mapping[str, Any]) -> None:
         """Writes the logs to the disk, then the checkpoint that belongs to them."""
@@ -113,10 +122,15 @@ class Record:
 
     def close(self, success: bool | None) -> None:
         """Closes the logs; `success` is None for a run that is to be resumed."""
-        self.curves.close(success)
+        for logger in self.loggers:
+            logger.close(success)
         for log in self._logs():
             log.close()
         self.folder.seal(files=True)
+
+    def _tell(self, step: int, values: Mapping[str, float]) -> None:
+        for logger in self.loggers:
+            logger.scalars(step, values)
 
     def _logs(self) -> list[MetricsLog]:
         return [self.log] if self.findings is None else [self.log, self.findings]

@@ -13,19 +13,19 @@ from experiments.config.keys import hyperparameters, option_name
 from experiments.diagnostics.diagnostics import Diagnostics
 from experiments.measuring.nonfinite import Diverged
 from experiments.tracking import checkpoint
+from experiments.tracking.loggers.opening import LoggerFailed, open_loggers
 from experiments.tracking.metrics import MetricsLog, lines_to_keep
 from experiments.tracking.run_errors import FolderError, LogChanged, is_storage, storage_fault
 from experiments.tracking.run_folder import RunFolder, find_cut_off
 from experiments.tracking.run_status import FAILED, INTERRUPTED, is_cut_off
 from experiments.tracking.strict_json import write_json
 from experiments.tracking.strict_yaml import write_yaml
-from experiments.tracking.tensorboard import CurveWriter
 from experiments.training.interruption import Pruned, interrupt_behind
 from experiments.training.record import Record
 from experiments.training.request import Outcome, Request
 
-# A run can be resumed after a signal, a pruning, or a changed file that the user first restores.
-RESUMABLE = (KeyboardInterrupt, Pruned, LogChanged, checkpoint.CheckpointError)
+# A run can be resumed after a signal, a pruning, or once the user has restored a file or repaired a logger.
+RESUMABLE = (KeyboardInterrupt, Pruned, LogChanged, LoggerFailed, checkpoint.CheckpointError)
 
 
 def claim(request: Request, choices: Choices) -> RunFolder:
@@ -51,7 +51,7 @@ def open_record(
     environ: Mapping[str, Any],
     state: Mapping[str, Any] | None,
 ) -> Record:
-    """Writes the first files of a run; opens its curves and log, for a resumed run at the step of its checkpoint."""
+    """Writes the first files of a run; opens its loggers and log, for a resumed run at the step of its checkpoint."""
     plain = choices.plain
     step = None if state is None else int(state["trainer"]["step"])
     diagnostics = Diagnostics(choices.settings)
@@ -66,10 +66,10 @@ def open_record(
         folder.hydra.mkdir(exist_ok=True)
         write_yaml(folder.hydra / name, content)
     first = None if step is None else step + 1
-    curves = CurveWriter(folder.path, hyperparameters(plain, request.options), first)
+    loggers = open_loggers(choices.settings.logger_names, folder, hyperparameters(plain, request.options), first)
     title = " ".join(option_name(plain[group]) for group in ("component", "strategy"))
     test_sha256 = environ["data_hashes"]["test"]
-    return Record(folder, curves, log, diagnostics, step, test_sha256, findings, title, request.watch)
+    return Record(folder, loggers, log, diagnostics, step, test_sha256, findings, title, request.watch)
 
 
 def _open_findings(folder: RunFolder, step: int | None, state: Mapping[str, Any] | None) -> MetricsLog:

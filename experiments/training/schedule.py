@@ -6,6 +6,7 @@ from experiments.config.choices import ConfigError
 from experiments.config.settings import Settings
 from experiments.data.batches import Batches
 from experiments.data.dataset import Dataset
+from surrogates import schedules
 
 
 def training_batches(settings: Settings, data: Dataset) -> Batches:
@@ -30,5 +31,4 @@ def training_batches(settings: Settings, data: Dataset) -> Batches:
 
 def shares_done(step: int, settings: Settings, batches: Batches) -> tuple[float, float]:
     """The shares of training done before optimizer step `step`, counted from 1, and before its epoch."""
-    last = max(1, settings.max_steps - 1)
-    return (step - 1) / last, ((step - 1) - (step - 1) % batches.per_epoch) / last
+    return schedules.shares_done(step, settings.max_steps, batches.per_epoch)

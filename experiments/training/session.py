@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from experiments.measuring.alerts import Alerts
 from experiments.measuring.facts import facts
 from experiments.measuring.nonfinite import Diverged
 from experiments.terminal.console import Progress
@@ -29,6 +30,7 @@ class Session:
     def __init__(self, trainer: Replicas, records: Mapping[int, Record], fail: Callable[[int, Diverged], None]) -> None:
         self.trainer, self.records, self._fail = trainer, records, fail
         self.validate = Validation(trainer)
+        self.alerts = [Alerts(trainer.template, trainer.settings.max_steps) for _ in range(trainer.replicas)]
         self._facts = facts(trainer.template, trainer.data)
         self._pause = CHECKPOINT_SECONDS
         self._saved_at = time.monotonic()
@@ -64,6 +66,8 @@ class Session:
         known = set(trainer.faults)
         values = trainer.advance()
         self._report_faults(trainer.faults.keys() - known, values)
+        for r in self.alive if values else []:
+            self.records[r].say_notes(self.alerts[r](trainer.step, values[r]))
         last = trainer.step == settings.max_steps
         evaluates = bool(self.alive) and (last or trainer.step % settings.eval_every == 0)
         if evaluates:
@@ -112,12 +116,15 @@ class Session:
         together(lambda pair: pair[0].save(pair[1]), ((self.records[r], self._state(r)) for r in self.alive))
 
     def _state(self, r: int) -> dict[str, Any]:
-        return {"trainer": self.trainer.state(r), **self.validate.state(r)}
+        return {"trainer": self.trainer.state(r), "alerts": self.alerts[r].state(), **self.validate.state(r)}
 
     def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
         """Loads the replicas' checkpoints, all of one step."""
         self.trainer.restore([state["trainer"] for state in states])
         self.validate.restore(states)
+        for alerts, state in zip(self.alerts, states, strict=True):
+            if "alerts" in state:  # not in checkpoints of earlier versions
+                alerts.restore(state["alerts"])
 
     def _finish(self) -> dict[int, dict[str, Any]]:
         """Saves all models and writes the results."""

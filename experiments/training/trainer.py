@@ -15,9 +15,9 @@ from experiments.config.settings import Settings
 from experiments.data.dataset import Dataset
 from experiments.data.train_samples import TrainSamples
 from experiments.measuring.gradients import GradientRecord, clip, norms, norms_by_name, present_gradients
-from experiments.measuring.layer_probe import LayerProbe, Reading
+from experiments.measuring.layer_probe import LayerProbe
 from experiments.measuring.log_window import LogWindow
-from experiments.measuring.logged_step import read_step
+from experiments.measuring.logged_step import ModelState, read_step, temperatures
 from experiments.measuring.nonfinite import StepNumbers, describe_fault, is_finite
 from experiments.measuring.parameter_names import trained_parameters
 from experiments.optimizers.optimizer import Optimizer
@@ -76,9 +76,10 @@ class Trainer:
         if self.scaler.is_enabled():
             self.scaler.unscale_(self.optimizer)
         self.window.add(loss, len(y))
-        before_clipping = norms_by_name(present_gradients(self.parameters)) if logs else {}
+        gradients = norms_by_name(present_gradients(self.parameters)) if logs else {}
+        state = ModelState.of(self.model, gradients, readings) if logs else None
         self._apply(x)
-        return self._measure(before_clipping, readings, x) if logs else []
+        return [] if state is None else self._measure(state, x)
 
     def batch(self, r: int, step: int) -> tuple[Tensor, Tensor]:
         """The samples of optimizer step `step`, counted from 1."""
@@ -129,14 +130,10 @@ class Trainer:
         gradient = dict(zip(gradients, found[0].tolist(), strict=True))
         weight, temperature = (
             {name: float(value) for name, value in own.items()}
-            for own in (norms_by_name(self.parameters), self._temperatures())
+            for own in (norms_by_name(self.parameters), temperatures(self.model))
         )
         self._look(x, StepNumbers([float(self.window.losses[-1])], gradient, weight, temperature))
         return True
-
-    def _temperatures(self) -> dict[str, Tensor]:
-        layers = self.probe.layers.items()
-        return {name: layer.temperature for name, layer in layers if layer.temperature is not None}
 
     def _look(self, x: Tensor, numbers: StepNumbers) -> None:
         """Describes in `faults` the first value that is not finite."""
@@ -148,14 +145,13 @@ class Trainer:
         if fault:
             self.faults[0] = fault
 
-    def _measure(self, before_clipping: dict[str, Tensor], readings: list[Reading], x: Tensor) -> list[Values]:
-        weights, temperatures = norms_by_name(self.parameters), self._temperatures()
-        (logged,) = read_step(self.window, before_clipping, weights, temperatures, readings)
+    def _measure(self, state: ModelState, x: Tensor) -> list[Values]:
+        (logged,) = read_step(self.window, norms_by_name(self.parameters), state)
         self.records[0].update(logged.numbers.gradients)
         self.window.clear()
         self._look(x, logged.numbers)
         values = {**logged.values, "lr": float(self.optimizer.param_groups[0]["lr"])}
-        if temperatures:
+        if state.temperatures:
             values["temperature"] = list(logged.numbers.temperatures.values())[-1]
         if self.scaler.is_enabled():
             values["loss_scale"] = float(self.scaler.get_scale())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,8 +16,8 @@ from torch.overrides import TorchFunctionMode
 from surrogates.core import Strategy
 
 UNDER = " under "
-LIBRARY = str(Path(__file__).parents[1])
-SKIPPED = (*torch.__path__, LIBRARY, "<frozen ", "<string>")
+LIBRARY = f"{Path(__file__).parents[1]}{os.sep}"
+SKIPPED = (f"{Path(torch.__file__).parent}{os.sep}", LIBRARY, "<frozen ", "<string>")  # not torchvision
 
 
 @dataclass(frozen=True)

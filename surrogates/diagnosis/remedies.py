@@ -15,13 +15,18 @@ STEMS = {
     **dict.fromkeys(("gt", "ge", "lt", "le", "eq", "ne", "nonzero"), ("compare", "threshold", "where")),
     **dict.fromkeys(("long", "int", "short", "char", "byte", "to", "type"), ("trunc", "round")),
     **dict.fromkeys(("__floordiv__", "__rfloordiv__", "floor_divide"), ("floor",)),
-    **dict.fromkeys(("bucketize", "searchsorted", "digitize"), ("floor", "lookup")),
+    **dict.fromkeys(("bucketize", "searchsorted", "digitize"), ("compare", "floor", "lookup")),
     **dict.fromkeys(("histc", "histogram", "bincount"), ("histogram",)),
     **dict.fromkeys(("clip", "hardtanh", "relu6", "clamp_min", "clamp_max"), ("clamp",)),
     **dict.fromkeys(("topk",), ("top_k_mask", "top_k")),
-    **dict.fromkeys(("kthvalue", "nanmedian"), ("median", "quantile")),
+    **dict.fromkeys(("nanmedian", "nanquantile"), ("median", "quantile")),
     **dict.fromkeys(("sort", "argsort", "msort"), ("permutation", "rank", "sort")),
     **dict.fromkeys(("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"), ("quantize",)),
+    "adaptive_max_pool1d": ("max",),
+    "adaptive_max_pool2d": ("max",),
+    "aminmax": ("min", "max"),
+    "kthvalue": ("sort", "median", "quantile"),
+    "bool": ("compare",),
     "amax": ("max",),
     "amin": ("min",),
     "one_hot": ("argmax",),
@@ -30,7 +35,10 @@ STEMS = {
     "fix": ("trunc",),
     "div": ("floor", "trunc"),
 }
-INDICES_OF = {"max": "argmax", "min": "argmin"}  # the second result, which has no graph
+INDICES_OF = {  # the second result, which has no graph
+    "max": ("argmax",), "min": ("argmin",), "topk": ("permutation", "top_k_mask"), "sort": ("permutation", "rank"),
+    "median": ("permutation",), "kthvalue": ("permutation",),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,10 +73,10 @@ class Trial:
 
 def remedies(name: str, indices: bool = False) -> tuple[Remedy, ...]:
     """The ops for a torch operation, with their strategies; `indices` means that its integer result was used."""
-    if indices:
-        name = INDICES_OF.get(name, name)
     found = members.ops()
     names = (name,) if name in found else STEMS.get(name, ())
+    if indices:
+        names = INDICES_OF.get(name, names)
     offers = (remedy(found[known]()) for known in names if known in found)
     return tuple(offer for offer in offers if offer.strategies)
 

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from surrogates.component import Component
+from surrogates.component import Component, EffectiveValue
 from surrogates.core import Strategy
 from surrogates.float32 import require_float32
 from surrogates.hard_layer import HardLayer
@@ -34,3 +34,7 @@ class LearnedThreshold(Component):
         # a view, so that its gradient is the op's alone
         passes: Tensor = self.passes(x.view_as(x), self.threshold.to(x.dtype).expand_as(x))
         return x * passes
+
+    def effective_values(self) -> dict[str, EffectiveValue]:
+        """The threshold."""
+        return {"threshold": EffectiveValue(self.threshold.detach())}

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from surrogates.component import Component
+from surrogates.component import Component, EffectiveValue
 from surrogates.core import Strategy, graft, in_float32, passing
 from surrogates.hard_layer import HardLayer
 from surrogates.naming.words import require_word
@@ -89,6 +89,13 @@ class QuantizedActivation(Component):
         """Sets a learned step from the mean magnitude of a batch of pre-activations."""
         if self.range == "learned_step":
             self.step.data.copy_(first_step(x[0].abs().mean(), self.op)).clamp_(min=SMALLEST)
+
+    def effective_values(self) -> dict[str, EffectiveValue]:
+        """The learned step as `scale`, or the learned clip as `clip`."""
+        if self.range == "fixed":
+            return {}
+        name, parameter = ("scale", self.step) if self.range == "learned_step" else ("clip", self.clip)
+        return {name: EffectiveValue(positive(parameter).detach(), SMALLEST)}
 
 
 def _clip_above_zero(x: Tensor, clip: Tensor) -> Tensor:

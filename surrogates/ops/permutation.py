@@ -6,8 +6,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from surrogates.core import Op, flat, rewriting
+from surrogates.float32 import require_count
 from surrogates.sorting.permutations import (
-    ALL,
     Relaxation,
     exact_matrix,
     network,
@@ -24,6 +24,7 @@ class Permutation(Op):
 
     Shape (..., n, ...) to (..., n, n, ...): `dim` becomes two, ranks and entries. Every rank and every entry has
     exactly one 1; tied entries stay in their order. A row with a NaN is NaN.
+    With `k` only the first k ranks: shape (..., k, n, ...), in memory O(k n) but for the networks.
     The derivative is 0 by definition at the jumps, and 0 everywhere else. torch's own argsort has no graph.
     Entries may be infinite (masks): their ranks have the hard weights, with derivative 0, and their weights at the
     other ranks are 0.
@@ -37,21 +38,29 @@ class Permutation(Op):
     All are relaxations, not expectations. Memory O(n^2); the networks' time is O(n^2 log^2 n).
     rewrite: permutation(x) * smooth(x) at T = 1, each entry weighted by its own probability, as for argmax; changes the
     objective.
+    Raises ValueError if k is below 1.
     """
 
     descending: bool = False
     dim: int = -1
+    k: int | None = None
     elementwise: ClassVar[bool] = False
     keeps_shape: ClassVar[bool] = False
     tempered_proxy: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is not None:
+            require_count(k=self.k)
+
     def hard(self, x: Tensor) -> Tensor:
         rows = self._rows(x.detach())
-        return self._to_dim(exact_matrix(ordered(rows)[1], rows))
+        return self._to_dim(exact_matrix(ordered(rows)[1][..., : self.k], rows))
 
     def subgradient(self, x: Tensor, rule: str) -> Tensor:
-        zeros = flat(self._rows(x)).unsqueeze(-2)
-        return self._to_dim(zeros.expand(*zeros.shape[:-2], zeros.shape[-1], zeros.shape[-1]))
+        rows = flat(self._rows(x))
+        ranks = len(range(rows.shape[-1])[: self.k])
+        return self._to_dim(rows.unsqueeze(-2).expand(*rows.shape[:-1], ranks, rows.shape[-1]))
 
     def proxy(self, x: Tensor, T: Tensor | float) -> Tensor:
         return self.smooth(x, None, T)
@@ -76,7 +85,7 @@ class Permutation(Op):
         return self.hard(x) * self.smooth(x, None, 1.0)
 
     def _apply_relaxation(self, relaxation: Relaxation, x: Tensor, T: Tensor | float) -> Tensor:
-        return self._to_dim(relaxation(self._rows(x), T, ALL))
+        return self._to_dim(relaxation(self._rows(x), T, slice(self.k)))
 
     def _rows(self, x: Tensor) -> Tensor:
         rows = to_last(x, self.dim)

@@ -10,7 +10,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from surrogates.own_model import activations, elementwise, fake_quantize, pooling, reading, selection
+from surrogates.own_model import (
+    activations,
+    buckets,
+    casts,
+    elementwise,
+    fake_quantize,
+    orders,
+    pooling,
+    reading,
+    selection,
+)
 from surrogates.own_model.masks import reshape
 from surrogates.own_model.uses import LIFTED
 
@@ -47,7 +57,7 @@ ELEMENTWISE: dict[Callable[..., Tensor], tuple[str, ...]] = {
     fake_quantize.fake_quantize_per_tensor_affine: ("fake_quantize_per_tensor_affine",),
     fake_quantize.fake_quantize_per_channel_affine: ("fake_quantize_per_channel_affine",),
 }
-SELECTION: dict[Callable[..., Tensor], tuple[str, ...]] = {
+SELECTION: dict[Callable[..., Any], tuple[str, ...]] = {
     selection.max: ("max",),
     selection.min: ("min",),
     selection.amax: ("amax",),
@@ -55,8 +65,14 @@ SELECTION: dict[Callable[..., Tensor], tuple[str, ...]] = {
     selection.topk: ("topk",),
     selection.sort: ("sort",),
     selection.msort: ("msort",),
+    selection.aminmax: ("aminmax",),
+    selection.median: ("median",),
+    selection.kthvalue: ("kthvalue",),
+    selection.quantile: ("quantile",),
     pooling.max_pool1d: ("max_pool1d",),
     pooling.max_pool2d: ("max_pool2d",),
+    pooling.adaptive_max_pool1d: ("adaptive_max_pool1d",),
+    pooling.adaptive_max_pool2d: ("adaptive_max_pool2d",),
 }
 COMPARISONS: dict[Callable[..., Tensor], tuple[str, ...]] = {
     reading.greater: ("gt", "greater", "__gt__"),
@@ -66,13 +82,23 @@ COMPARISONS: dict[Callable[..., Tensor], tuple[str, ...]] = {
     reading.equal: ("eq", "__eq__"),
     reading.not_equal: ("ne", "not_equal", "__ne__"),
 }
-INDICES: dict[Callable[..., Tensor], tuple[str, ...]] = {reading.argmax: ("argmax",), reading.argmin: ("argmin",)}
-WITHOUT_OP = (
-    "argsort", "bernoulli", "bincount", "bucketize", "byte", "char", "cummax", "cummin", "fmax", "fmin", "fmod", "frac",
-    "histc", "histogram", "int", "isclose", "kthvalue", "long", "max_pool1d_with_indices", "max_pool2d_with_indices",
-    "max_pool3d", "median", "mode", "multinomial", "nanmedian", "nanquantile", "nonzero", "quantile", "remainder",
-    "rrelu", "searchsorted", "sgn", "short", "signbit", "unique",
-)  # fmt: skip
+INDICES: dict[Callable[..., Tensor], tuple[str, ...]] = {
+    reading.argmax: ("argmax",),
+    reading.argmin: ("argmin",),
+    orders.sort: ("argsort",),
+    buckets.bucketize: ("bucketize",),
+    buckets.searchsorted: ("searchsorted",),
+}
+# the names of the calls that return indices with their values
+POSITIONS: dict[str, Callable[..., Tensor]] = {
+    "max": reading.argmax, "min": reading.argmin, "topk": orders.topk, "sort": orders.sort, "median": orders.median,
+    "kthvalue": orders.kthvalue,
+}  # fmt: skip
+# conversions of a floating tensor, hard if the result holds integers or bools
+CASTS: dict[Callable[..., Tensor], tuple[str, ...]] = {
+    casts.integers: ("to", "type", "type_as", "long", "int", "short", "char", "byte"),
+    casts.bools: ("bool",),
+}
 WITHOUT_VALUES = (
     "dim", "size", "numel", "nelement", "ndimension", "stride", "is_floating_point", "is_complex", "element_size",
     "__len__", "__repr__", "__format__", "__hash__", "detach",
@@ -113,5 +139,5 @@ def by_function(table: Mapping[Any, tuple[str, ...]]) -> dict[Any, Call]:
 CALLS = by_function(ELEMENTWISE | SELECTION)
 MARKED = by_function(COMPARISONS | INDICES)
 USES = by_function(LIFTED) | {getter.__get__: Call("T", reshape, False) for getter in GETTERS}
-UNSUPPORTED = by_function({None: WITHOUT_OP})
+CONVERSIONS = by_function(CASTS)
 NEUTRAL = by_function({None: WITHOUT_VALUES})

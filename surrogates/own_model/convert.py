@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -15,6 +15,7 @@ from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.converted import Converted, convert_module
 from surrogates.own_model.modules import is_hard, kind_of
 from surrogates.own_model.replacements import Occurrence, Replacements
+from surrogates.own_model.sources import hard_calls
 
 
 def convert(
@@ -40,8 +41,12 @@ def convert(
     before.
 
     Returns a report of the hard modules that were converted and of those that were not. Calls inside a forward are not
-    converted; `surrogates.through` replaces those. `empty` is as in `through`; EmptyCell leaves the model unchanged.
-    Raises ValueError if the model itself is such a module, or no module fits `types`, `names` and `filter`.
+    converted; `surrogates.through` replaces those. A module whose own forward makes hard calls is reported with these
+    calls, as far as they can be read from the source: by the names of torch's functions and Tensor methods, in forward
+    and in what forward calls in the same package. Operators, calls through variables and compiled code are not seen.
+    `empty` is as in `through`; EmptyCell leaves the model unchanged.
+    Raises ValueError if the model itself is such a module, has no modules inside, or none of them fits `types`, `names`
+    and `filter`.
     """
     choice = StrategyByOp(strategy, by_op, empty)
     if kind_of(model):
@@ -52,9 +57,12 @@ def convert(
         return isinstance(module, types) and any(fnmatchcase(name, p) for p in patterns) and filter(name, module)
 
     places = list(_places(model, ""))
+    if not places:
+        raise ValueError(f"{type(model).__name__} has no modules inside; surrogates.through replaces its calls")
     if not any(is_selected(place.name, place.module) for place in places):
         raise ValueError(f"no module is of the given types, fits names={names!r} and passes the filter")
     report, made = Replacements(), {}
+    _report_forward(model, "the model itself", report)
     for place in places:
         if place.module not in made:
             made[place.module] = _convert(place, is_selected(place.name, place.module), choice, report)
@@ -83,11 +91,11 @@ class Position(NamedTuple):
 
 
 def _places(parent: nn.Module, prefix: str) -> Iterator[Position]:
-    """The positions of all modules, except those inside this library's own modules."""
+    """The positions of all modules, except those inside this library's own modules and inside hard modules."""
     for key, module in parent._modules.items():
         if module is not None:
             yield Position(parent, key, prefix + key, module.original if isinstance(module, Converted) else module)
-            if not isinstance(module, (HardLayer, Component, Converted)):
+            if not isinstance(module, (HardLayer, Component, Converted)) and kind_of(module) is None:
                 yield from _places(module, f"{prefix}{key}.")
 
 
@@ -96,6 +104,7 @@ def _convert(place: Position, selected: bool, choice: StrategyByOp, report: Repl
     kind, call = kind_of(place.module), type(place.module).__name__
     try:
         if kind is None and not is_hard(place.module):
+            _report_forward(place.module, place.name, report)
             return None
         if kind is None:
             raise NotReplaced("not supported")
@@ -108,3 +117,16 @@ def _convert(place: Position, selected: bool, choice: StrategyByOp, report: Repl
     fate = "; ".join(f"{layer.op} by {layer.strategy}" for layer in module.layers)
     report.replaced[Occurrence(call, fate, place.name)] += 1
     return module
+
+
+def _report_forward(module: nn.Module, name: str, report: Replacements) -> None:
+    """Reports a module as not replaced if its own forward makes hard calls.
+
+    This library's modules make their own. torch's observers make theirs on detached tensors.
+    """
+    kind: type[Any] = type(module)
+    if kind.__module__.startswith(("surrogates.", "torch.ao.quantization.observer")):
+        return
+    if calls := hard_calls(kind):  # type: ignore[arg-type]
+        reason = f"its forward calls {', '.join(calls)}; surrogates.through replaces calls"
+        report.not_replaced[Occurrence(kind.__name__, reason, name)] += 1

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from surrogates.core import graft
-from surrogates.own_model import reading
+from surrogates.own_model.arguments import by_name
 from surrogates.own_model.calls import Call
 from surrogates.own_model.choice import NotReplaced
+from surrogates.own_model.marking import mark_positions
 from surrogates.own_model.marks import Mark, Numbers
 from surrogates.own_model.replacer import OpsOfCall, Replacer
-from surrogates.own_model.tracking import tensors
 from surrogates.own_model.use import Use
+from surrogates.own_model.uses import KEEP_INDEX
 from surrogates.torch_private import without_forward_mode
-
-signature = cache(inspect.signature)
-NUMPY_NAMES = {"x": "input", "x1": "input", "a": "input", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
 
 
 def replace(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: Any, where: str) -> Any:
@@ -30,7 +26,7 @@ def replace(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: An
     Raises NotReplaced if an op has no strategy, the operands have no meaning in ops, or torch refuses the call.
     """
     ops = OpsOfCall(replacer)
-    arguments = _by_name(call, args, kwargs)
+    arguments = by_name(call, args, kwargs)
     inplace = arguments.pop("inplace", call.inplace)
     if not isinstance(inplace, int):
         raise NotReplaced(f"inplace must be True or False, got {inplace}")
@@ -40,37 +36,16 @@ def replace(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: An
     if plain is NotImplemented:
         raise NotReplaced("an operand that torch does not know")
     value = call.meaning(ops, input.clone() if inplace else input, **arguments)
-    hard = plain[0] if isinstance(plain, tuple) else plain
-    result = value.to(hard.dtype) if ops.soft else graft(hard, value)
+    values = value if isinstance(value, tuple) else (value,)
+    hard = plain if isinstance(plain, tuple) else (plain,)
+    results = [v.to(h.dtype) if ops.soft else graft(h, v) for v, h in zip(values, hard, strict=False)]
     if inplace:
-        result = _write(input, result)
-    ops.report(call.name, where)
-    if isinstance(plain, tuple):
-        _mark_positions(replacer, call, {"input": input, **arguments}, plain[1], where)
-        return type(plain)((result, *plain[1:]))
-    return result
-
-
-def mark(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: Any, where: str) -> Any:
-    """The call itself, with its bool or integer result marked; a method that declines its operand returns no tensor.
-
-    Raises NotReplaced if the call writes in place.
-    """
-    arguments = _by_name(call, args, kwargs)
-    if call.inplace:
-        raise NotReplaced("in-place comparisons are not supported")
-    result = function(*args, **kwargs)
-    if not isinstance(result, Tensor):
-        return result
-    sources = tuple(tensors((*args, *kwargs.values())))
-    replacer.mark(result, call.name, where, sources, lambda t: call.meaning(t, **arguments), result.dtype != torch.bool)
-    return result
-
-
-def _mark_positions(replacer: Replacer, call: Call, arguments: dict[str, Any], positions: Tensor, where: str) -> None:
-    """Marks the indices that a call returns with its values."""
-    read = {"max": reading.argmax, "min": reading.argmin}.get(call.name, reading.positions)
-    replacer.mark(positions, call.name, where, (arguments["input"],), lambda t: read(t, **arguments), True)
+        results = [_write(input, results[0])]
+    ops.report(call.name, where, *values)
+    if not isinstance(plain, tuple):
+        return results[0]
+    mark_positions(replacer, call, args, kwargs, plain, where)
+    return type(plain)((*results, *plain[len(results) :]))
 
 
 def use(
@@ -83,22 +58,34 @@ def use(
     if kwargs.get("out") is not None or (call.inplace and not args):
         raise NotReplaced("out= and input= in place are not supported")
     target = args[0] if call.inplace and id(args[0]) not in marks and _is_floating(args[0]) else None
+    before = _before(call, args, marks) if target is None else args
     result = _on_copy(function, args, kwargs, target)
     if not isinstance(result, Tensor):
         raise NotReplaced("its result is no tensor")
-    applied = Use(function, args, kwargs, marks, result, call.inplace)
+    kept = result if result.is_floating_point() else result.clone()  # a mark that held the result would keep it alive
+    applied = Use(function, before, kwargs, marks, kept, call.inplace)
     if result.is_floating_point():
         value = call.meaning(applied)
         value = value.to(result.dtype) if applied.soft else graft(result.detach(), value)
         return value if target is None else _write(target, value)
 
+    changed = applied.mark(args[0] if args else kwargs.get("input"))
+    index = call.meaning in KEEP_INDEX and changed is not None and changed.index
+
     def numbers() -> Numbers:
-        return Numbers(call.meaning(applied), applied.soft)
+        value = call.meaning(applied)
+        return Numbers(value if applied.soft or index else graft(kept.to(value.dtype), value), applied.soft)
 
     first = next(iter(marks.values()))
     sources = tuple(source for mark in marks.values() for source in mark.sources)
-    replacer.marks.put(result, Mark(first.call, first.where, sources, numbers, applied.keeps_index(call.name)))
+    replacer.marks.put(result, Mark(first.call, first.where, sources, numbers, index))
     return result
+
+
+def _before(call: Call, args: Any, marks: Mapping[int, Mark]) -> Any:
+    """The arguments, with a copy of a tensor of integers or bools that the call overwrites."""
+    overwritten = call.inplace and isinstance(args[0], Tensor) and id(args[0]) not in marks
+    return (args[0].clone(), *args[1:]) if overwritten else args
 
 
 def _is_floating(x: Any) -> bool:
@@ -129,18 +116,3 @@ def _write(target: Tensor, value: Tensor) -> Tensor:
         return target.copy_(value)
     except RuntimeError as error:
         raise NotReplaced(f"torch raises {type(error).__name__}") from error
-
-
-def _by_name(call: Call, args: Any, kwargs: Any) -> dict[str, Any]:
-    """The call's arguments by the names that its meaning gives them.
-
-    Raises NotReplaced if its meaning has no such arguments.
-    """
-    named = {NUMPY_NAMES.get(name, name): value for name, value in kwargs.items()}
-    try:
-        bound = signature(call.meaning).bind(None, *args, **named)
-    except TypeError as error:
-        raise NotReplaced(f"arguments not supported: {error}") from error
-    arguments = dict(bound.arguments)
-    del arguments["apply"]
-    return arguments

@@ -1,7 +1,7 @@
 """The floating numbers, with a derivative, that a bool or integer tensor stands for.
 
-torch's comparisons and indices have no graph. A mark records the numbers for such a tensor: the op's own reading of 0
-and 1 for a comparison, one-hot rows for an index.
+torch's comparisons, indices and casts to integers have no graph. A mark records the numbers for such a tensor: the op's
+own reading of 0 and 1 for a comparison, of the truncated numbers for a cast, one-hot rows for an index.
 """
 
 from __future__ import annotations
@@ -24,6 +24,13 @@ class Numbers(NamedTuple):
     soft: bool
 
 
+class Order(NamedTuple):
+    """The dim along which an index orders all entries, and how to read the ranks of the entries."""
+
+    dim: int
+    ranks: Callable[[], Numbers]
+
+
 @dataclass
 class Mark:
     """Where a tensor comes from (call, source line, floating inputs) and how to read it as numbers.
@@ -36,6 +43,7 @@ class Mark:
     sources: tuple[Tensor, ...]
     read: Callable[[], Numbers]
     index: bool = False
+    order: Order | None = None
     version: int = 0
 
     @cached_property

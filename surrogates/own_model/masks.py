@@ -1,4 +1,4 @@
-"""Calls that use a comparison's result: each function returns the floating tensor for the result of a `Use`.
+"""Calls that use a result as numbers: each function returns the floating tensor for the result of a `Use`.
 
 If the numbers are 0 and 1, only its derivative is used; the value is the call's own.
 """
@@ -15,8 +15,10 @@ from surrogates.own_model.use import Use, finite
 
 
 def to_numbers(use: Use) -> Tensor:
-    """float(m), m.to(dtype)."""
-    numbers: Tensor = use.lift(use.argument(0, "input"))
+    """float(m), m.to(dtype); an index stays one if the result holds integers."""
+    input = use.argument(0, "input")
+    mark = use.mark(input)
+    numbers: Tensor = use.lift(input, index=mark is not None and mark.index and not use.result.is_floating_point())
     return numbers
 
 
@@ -48,11 +50,13 @@ def reshape(use: Use) -> Tensor:
     """
     if any(isinstance(x, torch.dtype) for x in (*use.args, *use.kwargs.values())):
         raise NotReplaced("its bits are read as another dtype")
-    mark = use.mark(use.argument(0, "input"))
+    input = use.argument(0, "input")
+    mark = use.mark(input)
     if mark is None or not mark.index:
         return same(use)
-    planes = use.lift(use.args[0], index=True).movedim(-1, 0).contiguous()
-    viewed = torch.vmap(lambda plane: use.function(plane, *use.args[1:], **use.kwargs))(planes)
+    planes = use.lift(input, index=True).movedim(-1, 0).contiguous()
+    others = {name: value for name, value in use.kwargs.items() if name != "input"}
+    viewed = torch.vmap(lambda plane: use.function(plane, *use.args[1:], **others))(planes)
     lifted: Tensor = viewed.movedim(0, -1)
     return lifted
 

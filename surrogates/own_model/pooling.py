@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -40,6 +41,41 @@ def max_pool2d(
 ) -> Tensor:
     """The largest entry of each window along the last two dims."""
     return _pool(apply, input, 2, kernel_size, stride or kernel_size, padding, dilation, ceil_mode, return_indices)
+
+
+def adaptive_max_pool1d(apply: Apply, input: Tensor, output_size: Sizes, return_indices: bool = False) -> Tensor:
+    """The largest entry of each of output_size windows along the last dim."""
+    return _adaptive_pool(apply, input, 1, output_size, return_indices)
+
+
+def adaptive_max_pool2d(apply: Apply, input: Tensor, output_size: Sizes, return_indices: bool = False) -> Tensor:
+    """The largest entry of each of output_size windows along the last two dims; None keeps a dim's size."""
+    return _adaptive_pool(apply, input, 2, output_size, return_indices)
+
+
+def _adaptive_pool(apply: Apply, input: Tensor, dims: int, output_size: Sizes, return_indices: bool) -> Tensor:
+    """Window i of n entries reaches from floor(i n / size) to ceil((i + 1) n / size)."""
+    if return_indices:
+        raise NotReplaced("return_indices=True is not supported")
+    sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * dims
+    if 0 in sizes:
+        raise NotReplaced("no window")
+    windows = input
+    for dim, size in zip(range(input.dim() - dims, input.dim()), sizes, strict=True):
+        n = input.shape[dim]
+        first = torch.arange(n if size is None else int(size), device=input.device) * n
+        start, end = first // len(first), -(-(first + n) // len(first))
+        place = start[:, None] + torch.arange(int((end - start).max()), device=input.device)
+        entries = windows.index_select(dim, place.clamp(max=n - 1).flatten())
+        entries = entries.reshape(*windows.shape[:dim], *place.shape, *windows.shape[dim + 1 :])
+        inside = place < end[:, None]
+        windows = torch.where(_along(inside, dim, entries.dim()), entries, -math.inf).movedim(dim + 1, -1)
+    return apply(Max(-1), windows.flatten(input.dim()))
+
+
+def _along(mask: Tensor, dim: int, dims: int) -> Tensor:
+    """A mask of two dimensions in the places `dim` and `dim` + 1 of several."""
+    return mask.reshape(*[1] * dim, *mask.shape, *[1] * (dims - dim - 2))
 
 
 def _pool(

@@ -9,7 +9,6 @@ from torch import Tensor
 from surrogates.ops.argmax import ArgMax
 from surrogates.ops.argmin import ArgMin
 from surrogates.ops.compare import Compare
-from surrogates.own_model.choice import NotReplaced
 from surrogates.own_model.elementwise import Apply
 
 
@@ -63,8 +62,3 @@ def _rows(apply: Apply, op: ArgMax | ArgMin, input: Tensor, dim: int | None, kee
         return rows.reshape(*[1] * input.dim(), -1) if keepdim else rows
     rows = apply(op, input.movedim(dim, -1))
     return rows.unsqueeze(dim % input.dim()) if keepdim else rows
-
-
-def positions(apply: Apply, **arguments: Any) -> Tensor:
-    """Raises NotReplaced: no op returns the indices of several entries."""
-    raise NotReplaced("indices of several entries have no op; use the op top_k_mask")

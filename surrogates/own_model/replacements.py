@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple
 
 import torch
 
 from surrogates.naming.html import table
 
-PASSED_OVER = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
-OWN = ("core", "graft", "hard_layer", "layers", "ops", "own_model.converted", "own_model.handling", "strategies")
+PASSED_OVER = tuple(f"{Path(file).parent}{os.sep}" for file in (torch.__file__, __file__))  # not torchvision
+OWN = (
+    "core", "graft", "hard_layer", "layers", "ops", "own_model.converted", "own_model.handling", "own_model.marking",
+    "strategies",
+)  # fmt: skip
 INTERNAL = tuple(f"surrogates.{name}" for name in OWN)
 
 
@@ -43,6 +48,14 @@ class Replacements:
         """`not_replaced`, by its former name."""
         return self.not_replaced
 
+    @staticmethod
+    def move(row: Occurrence, counts: Counter[Occurrence], to_row: Occurrence, to_counts: Counter[Occurrence]) -> None:
+        """Counts a row once less, and another once more."""
+        counts[row] -= 1
+        if not counts[row]:
+            del counts[row]
+        to_counts[to_row] += 1
+
     def __str__(self) -> str:
         return "\n".join([*_table("replaced", self.replaced), *_table("not replaced", self.not_replaced)])
 
@@ -59,7 +72,9 @@ def _table(title: str, rows: Counter[Occurrence]) -> list[str]:
     lines = [f"{title}:"]
     for row, count in rows.items():
         start = f"{count:>5} x {row.call:<{call}}  {row.where:<{where}}  "
-        lines += textwrap.wrap(row.fate, 80, initial_indent=start, subsequent_indent=" " * min(len(start), 40))
+        lines += textwrap.wrap(
+            row.fate, max(80, len(start) + 40), initial_indent=start, subsequent_indent=" " * min(len(start), 40)
+        )
     return lines
 
 
@@ -74,3 +89,12 @@ def source() -> str | None:
             found = f"{Path(path).name}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return found
+
+
+def is_called_by_torch() -> bool:
+    """Whether the call that a block handles is made by torch's own code."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "__torch_function__":
+        frame = frame.f_back
+    caller = frame and frame.f_back
+    return caller is not None and caller.f_code.co_filename.startswith(PASSED_OVER[0])

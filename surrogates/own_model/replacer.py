@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,8 +12,11 @@ from torch import Tensor
 from surrogates.core import Op, graft
 from surrogates.noise import uniforms
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
-from surrogates.own_model.marks import Mark, Marks, Numbers
+from surrogates.own_model.detached import Detached
+from surrogates.own_model.effect import Effect, first_of
+from surrogates.own_model.marks import Mark, Marks, Numbers, Order
 from surrogates.own_model.replacements import Occurrence, Replacements
+from surrogates.own_model.tracking import graphs
 
 
 @dataclass
@@ -27,26 +30,36 @@ class Replacer:
     draws: int = 0
     report: Replacements = field(default_factory=Replacements)
     marks: Marks = field(default_factory=Marks)
+    detached: Detached = field(default_factory=Detached)
+    soft: bool = False  # whether a call got a soft value
+    hard_functions: dict[str, str] = field(default_factory=dict)  # custom Functions with a hard call, by node
 
     def not_replaced(self, call: str, reason: object, where: str) -> None:
         """Reports a hard call that is not replaced."""
         self.report.not_replaced[Occurrence(call, str(reason), where)] += 1
 
-    def mark(self, result: Tensor, call: str, where: str, sources: tuple[Tensor, ...], read: Read, index: bool) -> None:
-        """Marks a result; at the first access `read` computes its numbers by ops, and the call is reported."""
+    def mark(self, result: Tensor, call: str, where: str, sources: tuple[Tensor, ...], reading: Reading) -> None:
+        """Marks a result; at the first access its numbers are computed by ops, and the call is reported."""
         kept = result.clone()  # the result may be changed in place; a mark that held it would keep it alive
 
         def numbers() -> Numbers:
-            ops = OpsOfCall(self)
-            value = read(ops)
-            ops.report(call, where)
-            if ops.soft:
+            value, soft = self.read(call, where, reading.read)
+            if soft:
                 return Numbers(value, True)
-            classes = torch.arange(value.shape[-1], device=value.device) if index else None
+            classes = torch.arange(value.shape[-1], device=value.device) if reading.one_hot else None
             hard = kept if classes is None else kept.unsqueeze(-1) == classes
             return Numbers(graft(hard.to(value.dtype), value), False)
 
-        self.marks.put(result, Mark(call, where, sources, numbers, index))
+        ranks = reading.ranks
+        order = None if ranks is None else Order(reading.dim, lambda: self.read(call, where, ranks))
+        self.marks.put(result, Mark(call, where, sources, numbers, reading.one_hot, order))
+
+    def read(self, call: str, where: str, read: Read) -> Numbers:
+        """The numbers that a call stands for, by ops; the call is reported."""
+        ops = OpsOfCall(self)
+        value = read(ops)
+        ops.report(call, where, value)
+        return Numbers(value, ops.soft)
 
 
 class OpsOfCall:
@@ -67,21 +80,45 @@ class OpsOfCall:
         x = alike(*x)
         if not x[0].is_floating_point():
             raise NotReplaced(f"{type(op).__name__} needs floating operands, got {x[0].dtype}")
+        if strategy.soft_forward or strategy.noisy(op):
+            self._require_no_hard_codes(x)
+            self.soft = replacer.soft = True
         noise = None
         shape = strategy.noise_shape(op, *x)
         if shape is not None:
             replacer.draws += 1
             noise = uniforms(x[0], (replacer.seed, replacer.step, replacer.draws), shape)
-        self.soft |= strategy.soft_forward or strategy.noisy(op)
         self.fates.append(f"{op} by {strategy}")
         return strategy(op, *x, T=replacer.T, noise=noise)
 
-    def report(self, call: str, where: str) -> None:
-        """Reports the call as replaced."""
-        self.replacer.report.replaced[Occurrence(call, "; ".join(dict.fromkeys(self.fates)), where)] += 1
+    def _require_no_hard_codes(self, x: tuple[Tensor, ...]) -> None:
+        """Raises NotReplaced after a custom Function with a hard call: half a quantizer would be soft."""
+        for node in graphs(x) if self.replacer.hard_functions else ():
+            if found := first_of(node, self.replacer.hard_functions):
+                raise NotReplaced(f"it acts on the result of {found}, which stays hard")
+
+    def report(self, call: str, where: str, *values: Tensor) -> None:
+        """Reports the call as replaced, as long as the derivatives of `values` are not thrown away."""
+        row, report = Occurrence(call, "; ".join(dict.fromkeys(self.fates)), where), self.replacer.report
+        report.replaced[row] += 1
+        effect = Effect(report, row, self.soft)
+        for value in values:
+            effect.follow(value)
 
 
 Read = Callable[[OpsOfCall], Tensor]
+
+
+class Reading(NamedTuple):
+    """How ops read a result: as numbers, or an index as `one_hot` rows.
+
+    If the index orders all entries along `dim`, `ranks` reads their ranks.
+    """
+
+    read: Read
+    one_hot: bool = False
+    dim: int = 0
+    ranks: Read | None = None
 
 
 def alike(*x: Any) -> tuple[Tensor, ...]:

@@ -13,16 +13,20 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from surrogates.core import Strategy
-from surrogates.own_model import elementwise, handling
-from surrogates.own_model.calls import CALLS, MARKED, NEUTRAL, UNSUPPORTED, USES, Call
+from surrogates.own_model import elementwise, handling, marking
+from surrogates.own_model.calls import CALLS, CONVERSIONS, MARKED, NEUTRAL, USES, Call
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
+from surrogates.own_model.detached import DETACHING, SUMS
+from surrogates.own_model.estimators import detach, report_no_grad, report_unrecorded
 from surrogates.own_model.marks import Mark
 from surrogates.own_model.replacements import Replacements, source
 from surrogates.own_model.replacer import Replacer
-from surrogates.own_model.tracking import is_recorded, tensors
+from surrogates.own_model.tracking import graphs, is_recorded, tensors
+from surrogates.own_model.unsupported import REASONS_OF_USES, UNSUPPORTED, without_op
 from surrogates.schedules import require_temperature
 
 Handle = Callable[..., Any]
+KNOWN = {*CALLS, *MARKED, *CONVERSIONS, *UNSUPPORTED, *DETACHING}
 _thread = threading.local()
 
 
@@ -42,8 +46,13 @@ def through(
     named, by the name of the op's file. An op whose strategy is None is not replaced. Straight-through is for the ops
     whose derivative is 0 almost everywhere; clips, relu, maxima and sorted values keep their derivative (`Subgradient`)
     unless they are named. Under hard-valued strategies no bit of the forward pass changes. A call is unchanged if none
-    of its inputs requires a gradient, so a `no_grad` block runs the hard model. `print(report)` lists the hard calls
-    that were replaced and those that were not.
+    of its inputs requires a gradient, so a `no_grad` block runs the hard model. Results of bools or integers are
+    replaced where they are used. `print(report)` lists the hard calls that were replaced and those that were not.
+
+    A sum with detached parts whose value is that of a replaced call, such as x + (round(x) - x).detach(), is computed
+    with nothing detached, so it has the derivative of its value. Elsewhere a call whose derivative is thrown away by
+    `detach`, `data` or `no_grad` counts as not replaced until a backward pass reaches it. The report is complete when
+    the block ends.
 
     `T` is the temperature of all strategies that use one, by default each strategy's own. Noise is keyed by (seed,
     step, number of the noisy call). A pair of op and strategy that does not exist raises EmptyCell (`empty="raise"`),
@@ -73,6 +82,7 @@ class Through(TorchFunctionMode):
 
     def __exit__(self, *error: Any) -> None:
         _replacers().pop()
+        self.replacer.detached.keep([])
         super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def __torch_function__(
@@ -82,10 +92,10 @@ class Through(TorchFunctionMode):
             raise RuntimeError("through cannot be compiled; call the uncompiled model, or use surrogates.convert")
         kwargs = kwargs or {}
         known = (
-            function in CALLS
-            or function in MARKED
-            or function in UNSUPPORTED
+            function in KNOWN
+            or (function in SUMS and self.replacer.detached.twins)
             or any(replacer.marks for replacer in _replacers())
+            or (not torch.is_grad_enabled() and graphs(args))
         )
         if _replacers()[-1] is self.replacer and known and not any(map(_foreign, types)):
             handle = _outside_compiler() if "torch._dynamo" in sys.modules else _handle
@@ -103,6 +113,8 @@ def _outside_compiler() -> Callable[..., Any]:
 def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = list(tensors((*args, *kwargs.values())))
     marks = {id(x): mark for x in given if (mark := _mark(x))}
+    if function in SUMS and not marks and not kwargs and torch.is_grad_enabled():
+        return replacer.detached.sum(function, args)
     where = source() if marks or any(x.is_floating_point() for x in given) else None
     if where is None:  # no floating tensor, or a call of this library
         return function(*args, **kwargs)
@@ -112,18 +124,25 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
     if any(map(is_recorded, given)):
         if call := hard or marked:
             return _replace_or_report(
-                replacer, call, handling.replace if hard else handling.mark, function, args, kwargs, where
+                replacer, call, handling.replace if hard else marking.mark, function, args, kwargs, where
             )
-        if function in UNSUPPORTED:
-            replacer.not_replaced(UNSUPPORTED[function].name, "not supported", where)
-    elif hard and not marks:
-        replacer.not_replaced(hard.name, "no derivative is recorded", where)
+        if function in CONVERSIONS and is_recorded(given[0]):
+            return marking.mark_cast(replacer, CONVERSIONS[function], function, args, kwargs, where)
+        if function in DETACHING:
+            return detach(replacer, function, given[0], where)
+    elif (hard or marked) and not marks:
+        report_unrecorded(replacer, function, graphs(given), where)
+    if listed := without_op(function, args, kwargs):
+        replacer.not_replaced(listed.name, listed.meaning, where)
     if marks and function in USES:
         return _use_or_report(replacer, USES[function], function, args, kwargs, marks, where)
     name = getattr(function, "__name__", repr(function))
     if marks and function not in NEUTRAL and name != "__get__":
-        _report_use(replacer, marks, name, "not supported", where)
-    return function(*args, **kwargs)
+        _report_use(replacer, marks, name, REASONS_OF_USES.get(function, "not supported"), where)
+    result = function(*args, **kwargs)
+    if not torch.is_grad_enabled() and any(x.is_floating_point() for x in tensors(result)):
+        report_no_grad(graphs(given), where)
+    return result
 
 
 def _replace_or_report(
@@ -133,7 +152,10 @@ def _replace_or_report(
         return handle(replacer, call, function, args, kwargs, where)
     except NotReplaced as reason:
         replacer.not_replaced(call.name, reason, where)
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        if isinstance(result, tuple):
+            marking.mark_positions(replacer, call, args, kwargs, result, where)
+        return result
 
 
 def _use_or_report(

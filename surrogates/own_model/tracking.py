@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import Node
 
 from surrogates.known import dual
 from surrogates.torch_private import innermost, tracked_by_transform
@@ -20,6 +21,11 @@ def is_recorded(x: Tensor) -> bool:
     return torch.is_grad_enabled() if x.requires_grad else dual(x)
 
 
+def on_graph(x: Tensor) -> Tensor:
+    """The tensor whose graph has the derivatives by x: x itself, or the tensor inside the wrappers of torch.func."""
+    return x if x.requires_grad else innermost(x)
+
+
 def tensors(arguments: Any) -> Iterator[Tensor]:
     """The tensors among a call's arguments, also in lists and tuples."""
     if isinstance(arguments, Tensor):
@@ -27,3 +33,8 @@ def tensors(arguments: Any) -> Iterator[Tensor]:
     elif isinstance(arguments, (tuple, list)):
         for argument in arguments:
             yield from tensors(argument)
+
+
+def graphs(arguments: Any) -> list[Node]:
+    """The nodes that computed the tensors among a call's arguments."""
+    return [node for x in tensors(arguments) if (node := on_graph(x).grad_fn)]

@@ -30,19 +30,20 @@ class Use:
         return self.marks.get(id(argument)) if isinstance(argument, Tensor) else None
 
     def lift(self, argument: Any, index: bool = False) -> Any:
-        """The argument with numbers in place of marked tensors.
+        """The argument with numbers in place of marked tensors; an index is read as one-hot rows, or as their mean.
 
-        Raises NotReplaced if an index is used as a number, or a mask as an index.
+        Raises NotReplaced if a number is used as an index.
         """
         if isinstance(argument, (tuple, list)):
             return type(argument)(self.lift(part) for part in argument)
         mark = self.mark(argument)
         if mark is None:
             return argument
-        if mark.index != index:
-            raise NotReplaced("an index used as a number" if mark.index else "a mask used as an index")
+        if index and not mark.index:
+            raise NotReplaced("a number used as an index; use the op lookup")
         self.soft |= mark.numbers.soft
-        return mark.numbers.value
+        numbers = mark.numbers.value
+        return numbers if mark.index == index else _mean_class(numbers)
 
     def number(self, argument: Any, like: Tensor) -> Tensor:
         """The lifted argument, in the precision of `like`."""
@@ -63,10 +64,14 @@ class Use:
             raise NotReplaced(f"it has no argument '{name}'")
         return self.args[position] if position < len(self.args) else self.kwargs[name]
 
-    def keeps_index(self, name: str) -> bool:
-        """Whether the result is an index among the same entries: the first argument is one, in another shape."""
-        mark = self.mark(self.args[0] if self.args else None)
-        return mark is not None and mark.index and name != "one_hot"
+    def optional(self, position: int, name: str, default: Any = None) -> Any:
+        """The call's argument at this position or of this name, or the default."""
+        return self.args[position] if position < len(self.args) else self.kwargs.get(name, default)
+
+
+def _mean_class(rows: Tensor) -> Tensor:
+    """sum_n n row_n."""
+    return (rows * torch.arange(rows.shape[-1], dtype=rows.dtype, device=rows.device)).sum(-1)
 
 
 def finite(x: Tensor) -> Tensor:

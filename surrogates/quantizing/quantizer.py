@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from surrogates.component import Calibrated
+from surrogates.component import Calibrated, EffectiveValue
 from surrogates.core import Strategy, in_float32
 from surrogates.hard_layer import HardLayer
 from surrogates.naming.words import require_word
@@ -115,6 +115,15 @@ class Quantizer(Calibrated):
         else:
             step = first_step(pieces.abs().mean(1), self.op)
         self.step.copy_(step.clamp(min=SMALLEST))
+
+    def effective_values(self) -> dict[str, EffectiveValue]:
+        """The learned steps as `scale`, and the learned offsets as `offset`."""
+        found = {}
+        if self.step is not None:
+            found["scale"] = EffectiveValue(positive(self.step).detach(), SMALLEST)
+        if self.offset is not None:
+            found["offset"] = EffectiveValue(self.offset.detach())
+        return found
 
 
 def _mean_size(pieces: Tensor) -> Tensor:

@@ -73,11 +73,11 @@ def compare(
     tuned: Sequence[str] = TUNED,
     margin: float | None = None,
 ) -> Comparison:
-    """Compares runs: folders, single runs, the runs of `sweep`, or lists of these.
+    """Compares runs: folders, single runs, the runs of `sweep`, tables (`.csv`, `.jsonl`), or lists of these.
 
     `baseline` is a strategy, or `best`, the best on the seeds that chose. `at` is the best checkpoint on validation
     data, or the last. Each strategy gets its best value of the keys `tuned`. `margin`, in points or nats, is the
-    largest difference that does not matter. Raises NoRuns or WrongMetric. Needs scipy, of the extra `compare`.
+    largest difference that does not matter. Raises NoRuns, WrongMetric or WrongTable. Needs the extra `compare`.
     """
     folders = [folder for one in runs for folder in _folders(one)]
     with needing("compare"):

@@ -66,7 +66,7 @@ def _write_run(run: RunRecord, choice: TrialChoice, group: str, file: EventFile,
     step = int(run.best.get("step", run.config.get("max_steps", 0)) or 0)
     scores = {f"score/{tag}": Metric(tag).of(run) for tag in SCORES}
     file.scalars(step, {tag: score for tag, score in scores.items() if score is not None and math.isfinite(score)})
-    problem = _write_pictures(run, file, step) if pictured and run.outcome == "done" else ""
+    problem = _write_pictures(run, file, step) if pictured and run.outcome == "done" and run.has_folder else ""
     file.add(end_summary(run.outcome == "done"))
     return problem
 

@@ -11,6 +11,7 @@ from experiments.compare.forms.overview import overview_table
 from experiments.compare.forms.plain_text import printable, relative, sweeps
 from experiments.compare.forms.tables import TextTable
 from experiments.compare.forms.verdicts import remarks, sentence
+from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.report import ComparisonReport, Section, environment, varied_keys
 
 
@@ -32,7 +33,7 @@ def render(report: ComparisonReport, folder: Path) -> str:
         ]
     if report.failed:
         lines += ["## Diverged, crashed and unfinished runs", ""]
-        lines += [f"- {run.outcome}: {link(run.path, folder)}: {escape(run.reason)}" for run in report.failed]
+        lines += [f"- {run.outcome}: {link(run, folder)}: {escape(run.reason)}" for run in report.failed]
         lines.append("")
     lines += _facts("Keys that differ between runs", varied_keys(report.runs))
     lines += _facts("Environment", environment(report.runs))
@@ -75,9 +76,10 @@ def draw(table: TextTable) -> list[str]:
     return ["| " + " | ".join(cell if set(cell) == {"-"} else escape(cell) for cell in row) + " |" for row in rows]
 
 
-def link(path: Path, folder: Path) -> str:
-    """Links to a run folder, relative to `folder`."""
-    return f"[{escape(path.name)}]({relative(path, folder)})"
+def link(run: RunRecord, folder: Path) -> str:
+    """Links to a run folder, relative to `folder`; a run of a table is named only."""
+    name = escape(run.path.name)
+    return f"[{name}]({relative(run.path, folder)})" if run.has_folder else name
 
 
 def escape(text: str) -> str:

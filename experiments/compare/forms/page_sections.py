@@ -73,5 +73,6 @@ def _score(run: RunRecord, report: ComparisonReport) -> str:
 
 
 def link(run: RunRecord, folder: Path) -> tuple[str, str]:
-    """Returns a run's folder as text and as URL, both relative to `folder`."""
-    return os.path.relpath(run.path, folder.absolute()), f"./{relative(run.path, folder)}"
+    """Returns a run's folder as text and as URL, both relative to `folder`; a run of a table has no URL."""
+    url = f"./{relative(run.path, folder)}" if run.has_folder else ""
+    return os.path.relpath(run.path, folder.absolute()), url

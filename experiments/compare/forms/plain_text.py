@@ -17,6 +17,7 @@ from experiments.compare.forms.tables import TextTable
 from experiments.compare.forms.verdicts import remarks, sentence
 from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.report import ComparisonReport, Section
+from experiments.compare.statistics.blocks import TUNED
 
 WIDTH = 80
 _LISTED = 20  # runs or notes that are written out
@@ -125,9 +126,8 @@ def _failures(runs: Sequence[RunRecord]) -> list[str]:
     """Writes one sentence a configuration: how many runs, which seeds, and the reason of the first run."""
     alike: dict[tuple[str, ...], list[RunRecord]] = {}
     for run in runs:
-        rate, temperature = run.config.get("optimizer.lr"), run.config.get("strategy.temperature")
-        label = f"{run.options['component']} {run.options['strategy']}, lr {rate}"
-        label += "" if temperature is None else f", temperature {temperature}"
+        known = [f"{tables.short(key)} {value}" for key in TUNED if (value := run.config.get(key)) is not None]
+        label = ", ".join([f"{run.options['component']} {run.options['strategy']}", *known])
         alike.setdefault((run.outcome, label), []).append(run)
     return [
         f"{len(own)} {outcome}: {label}, seed{'s' * (len(own) > 1)} {', '.join(str(run.seed) for run in own[:8])}"

@@ -1,4 +1,4 @@
-"""Collects all runs under some folders, each once, and notes what was left out."""
+"""Collects all runs of some folders and tables, each once, and notes what was left out."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from experiments.compare.processes import Workers
 from experiments.compare.reading.run_files import Unreadable
 from experiments.compare.reading.run_record import RunRecord, read_run
 from experiments.compare.reading.sweeps import Sweep, find_sweeps, runs_of
+from experiments.compare.reading.table_lines import KINDS
+from experiments.compare.reading.table_runs import read_table
 from experiments.terminal.console import short_path
 from experiments.tracking.run_paths import RunPaths
 
@@ -29,17 +31,21 @@ class Collection:
 
 
 def collect(roots: Iterable[str | Path], workers: Workers | None = None, sweeps: Sequence[int] = ()) -> Collection:
-    """Reads every run under `roots`, or only those of the `sweeps` with these numbers.
+    """Reads every run of `roots`, folders or tables, or only those of the `sweeps` with these numbers.
 
     Of two runs with the same configuration and seed it keeps the finished one, else the newer one.
     Raises NoRuns if a folder does not exist, or if no folder holds a readable run.
     Raises NoSweep if a number is not that of a sweep.
+    Raises WrongTable for a mistake in a table.
     """
-    folders = [Path(root) for root in roots]
+    given = [Path(root) for root in roots]
+    tables = [path.resolve() for path in given if path.suffix.lower() in KINDS and path.is_file()]
+    folders = [path for path in given if path.resolve() not in tables]
     missing = [folder for folder in folders if not folder.is_dir()]
     if missing:
-        raise NoRuns(f"there is no folder {missing[0]}; give run folders, or folders that hold them")
-    found = Collection()
+        wanted = f"give run folders, folders that hold them, or tables of runs ({', '.join(KINDS)})"
+        raise NoRuns(f"there is no folder {missing[0]}; {wanted}")
+    found = Collection([run for table in dict.fromkeys(tables) for run in read_table(table)])
     there = dict.fromkeys(folder.resolve() for root in folders for folder in _candidates(root, found.notes))
     for folder in (workers or Workers(most=1)).watch(there, len(there), "reading runs"):
         try:
@@ -53,7 +59,7 @@ def collect(roots: Iterable[str | Path], workers: Workers | None = None, sweeps:
     found.runs = _each_once(chosen, found.notes)
     if not found.runs:
         skipped = "".join(f"\n  {note}" for note in found.notes[:10])
-        raise NoRuns(f"found no run under {', '.join(map(str, folders))}; a run folder has a status.json{skipped}")
+        raise NoRuns(f"found no run under {', '.join(map(str, given))}; a run folder has a status.json{skipped}")
     return found
 
 

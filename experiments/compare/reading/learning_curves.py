@@ -40,7 +40,7 @@ class RunCurves:
 def read_curves(run: RunRecord) -> RunCurves:
     """Reads the curves of a run. Damaged lines, steps out of order and missing steps become `problems`."""
     found = RunCurves()
-    rows = _checked_rows(RunPaths(run.path), found.problems)
+    rows = _checked_rows(RunPaths(run.path), found.problems) if run.logged is None else run.logged
     collected: dict[str, tuple[list[int], list[float]]] = {}
     for step in sorted(rows):
         for tag, value in rows[step].items():
@@ -50,7 +50,8 @@ def read_curves(run: RunRecord) -> RunCurves:
     found.curves = {
         tag: (np.array(s, dtype=np.int64), np.array(v, dtype=np.float64)) for tag, (s, v) in collected.items()
     }
-    _check_steps(run, set(rows), found.problems)
+    if run.has_folder:
+        _check_steps(run, set(rows), found.problems)
     found.problems = [f"{short_path(run.path)}: {problem}" for problem in found.problems]
     return found
 

@@ -34,6 +34,7 @@ from experiments.tracking.strict_json import number
 
 STACKS = ("stacked", "compiled")  # engines that train several runs as one model
 DIVERGED, CRASHED, UNFINISHED = "diverged", "crashed", "unfinished"
+UNEXPLAINED = "failed"  # a table of runs does not say whether it diverged or crashed
 
 _CONDITIONS = {"versions.torch", "threads", "device"}  # and the data's hashes, and the engine
 CIRCUMSTANCES = ("git.commit", "versions.hardgrad", "versions.python", "versions.numpy", "platform", "cpu.model")
@@ -43,13 +44,15 @@ CIRCUMSTANCES = ("git.commit", "versions.hardgrad", "versions.python", "versions
 class RunRecord:
     """A run: its configuration, its result and its circumstances. A value that the run does not record is None.
 
+    - `path`: its folder, or its table and line
     - `options`: the chosen option of each group; `config`: the flat configuration without the seed
-    - `outcome`: done, diverged, crashed, unfinished or n/a; `reason`: why
+    - `outcome`: done, diverged, crashed, failed, unfinished or n/a; `reason`: why
     - `conditions`: what two runs must share to be a pair
     - `environment`: `env.json`, flat, with the CIRCUMSTANCES and without the command line
     - `command`: the command line without the keys that do not affect results; empty if it is not recorded
     - `best`, `last`: values by tag, at the best checkpoint and at the last step
     - `exact`: whether training had every op's own value and derivative, up to the choice at kinks and ties
+    - `logged`: values by step and tag of a run from a table; None if they are in the run's folder
     """
 
     path: Path
@@ -71,6 +74,12 @@ class RunRecord:
     exact: bool | None
     parameters: int | None
     deciding_layers: tuple[str, ...] | None
+    logged: Mapping[int, Mapping[str, float]] | None = None
+
+    @property
+    def has_folder(self) -> bool:
+        """Whether the run has a folder, or is known from a table only."""
+        return self.logged is None
 
     @property
     def shares_time(self) -> bool:
@@ -80,7 +89,7 @@ class RunRecord:
     @property
     def failed(self) -> bool:
         """Whether the run diverged or crashed."""
-        return self.outcome in (DIVERGED, CRASHED)
+        return self.outcome in (DIVERGED, CRASHED, UNEXPLAINED)
 
 
 def read_run(folder: str | Path) -> RunRecord:

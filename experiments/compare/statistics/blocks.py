@@ -102,7 +102,7 @@ def _block_keys(runs: list[RunRecord], tuned: Sequence[str]) -> list[str]:
         for key in {key: None for run in members for key in run.config}:
             if key in left_out or key.startswith("strategy."):
                 continue
-            if any(len({run.config.get(key) for run in own}) > 1 for own in by_strategy):
+            if any(len(_values(own, key)) > 1 for own in by_strategy):
                 keys[key] = None
     return list(keys)
 
@@ -111,7 +111,7 @@ def _parts(run: RunRecord, keys: Sequence[str], tuned: Sequence[str]) -> tuple[s
     parts = [run.options[group] for group in ("component", "model", "data")]
     if run.options["optimizer"] != "sgd" and "optimizer" not in tuned:
         parts.append(run.options["optimizer"])
-    return (*parts, *(f"{key}={run.config[key]}" for key in keys if key in run.config))
+    return (*filter(None, parts), *(f"{key}={run.config[key]}" for key in keys if key in run.config))
 
 
 def _block(parts: tuple[str, ...], runs: list[RunRecord], tuned: Sequence[str], notes: list[str]) -> RunBlock:
@@ -133,7 +133,12 @@ def _options(varied: Sequence[str], run: RunRecord) -> str:
 
 def _varied_keys(runs: Sequence[RunRecord]) -> list[str]:
     keys = {key: None for run in runs for key in run.config}
-    return [key for key in keys if len({run.config.get(key) for run in runs}) > 1]
+    return [key for key in keys if len(_values(runs, key)) > 1]
+
+
+def _values(runs: Sequence[RunRecord], key: str) -> set[Any]:
+    """The values of a key; a table without this column leaves it unknown, which is no value."""
+    return {run.config.get(key) for run in runs if run.has_folder or key in run.config}
 
 
 def _trials(runs: list[RunRecord], tuned: Sequence[str], notes: list[str]) -> list[Trial]:
@@ -160,7 +165,7 @@ def _differences(variants: list[Variant], tuned: Sequence[str]) -> dict[str, dic
     own = ("strategy.", "optimizer.") if "optimizer" in tuned else ("strategy.",)
     keys = [key for key in _varied_keys(runs) if key not in left_out and not key.startswith(own)]
     values = {
-        key: {variant.name: sorted({str(run.config.get(key)) for run in variant.runs}) for variant in variants}
+        key: {variant.name: sorted(map(str, _values(variant.runs, key))) or ["unknown"] for variant in variants}
         for key in keys
     }
     return {key: {name: ", ".join(found) for name, found in by_variant.items()} for key, by_variant in values.items()}

@@ -64,6 +64,15 @@ class Metric:
         value = (run.best if self.at == "best" else run.last).get(self.tag) if run.outcome == "done" else None
         return worst if value is not None and not math.isfinite(value) else value
 
+    def refuse_unknown(self, runs: Iterable[RunRecord]) -> None:
+        """Raises WrongMetric, with those that are there, if no finished run has a value of the tag."""
+        tags = sorted(
+            {tag for run in runs if run.outcome == "done" for tag in (run.best if self.at == "best" else run.last)}
+        )
+        known = [tag for tag in tags if tag.startswith(("accuracy/", "loss/"))]
+        if tags and self.tag not in tags:
+            raise WrongMetric(f"no run has a value of {self.tag}; their scores are: {', '.join(known) or 'none'}")
+
 
 @dataclass(frozen=True)
 class FailedShare:

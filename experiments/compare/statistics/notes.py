@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.statistics.blocks import RunBlock
 from experiments.compare.statistics.family import Family
 from experiments.compare.statistics.intervals import ALPHA
@@ -27,6 +28,7 @@ def notes(
         *_runs(choices),
         *_settings(block, choices),
         *_baseline(differences, baseline, any(choice.validation is not None for choice in choices)),
+        *_tables(choices),
         *_pairs(differences),
         *_intervals(scores, differences),
         *_ranks(differences, family),
@@ -60,14 +62,28 @@ def _runs(choices: Sequence[TrialChoice]) -> Iterator[str]:
 
 def _settings(block: RunBlock, choices: Sequence[TrialChoice]) -> Iterator[str]:
     rates = {choice.variant.name: choice.trial.values.get("optimizer.lr") for choice in choices}
+    unknown = [choice.variant.name for choice in choices if any(_lacks_rate(run) for run in choice.runs)]
     if len(choices) > 1 and all(choice.trials == 1 for choice in choices):
-        if len(set(rates.values())) > 1:
+        if unknown:
+            yield f"the learning rate of {', '.join(unknown)} is unknown: the table has no column optimizer.lr"
+        elif len(set(rates.values())) > 1:
             named = ", ".join(f"{name} {rate}" for name, rate in rates.items())
             yield f"learning rates differ and were not chosen here: {named}"
         else:
             yield "every strategy used the same learning rate; sweep optimizer.lr to tune each separately"
     for key, values in block.differing.items():
         yield f"{key} differs between strategies: " + "; ".join(f"{name} {value}" for name, value in values.items())
+
+
+def _lacks_rate(run: RunRecord) -> bool:
+    return not run.has_folder and "optimizer.lr" not in run.config
+
+
+def _tables(choices: Sequence[TrialChoice]) -> Iterator[str]:
+    named = [choice.variant.name for choice in choices if any(not run.has_folder for run in choice.runs)]
+    if named:
+        unknown = "versions, machine, data and outcomes by test sample are unknown"
+        yield f"{', '.join(named)}: runs of a table, whose {unknown}; equal seeds alone make pairs"
 
 
 def _baseline(differences: Sequence[Difference], asked: str, chosen: bool) -> Iterator[str]:

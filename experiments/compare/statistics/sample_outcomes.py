@@ -44,6 +44,8 @@ class SampleOutcomes:
 
     def _check(self, run: RunRecord) -> Any:
         """A run's outcomes; None if it has none, or if they do not have its score as their mean."""
+        if not run.has_folder:
+            return None
         try:
             found = read_test_outcomes(run.path, self.metric.at)
         except DamagedFile as error:

@@ -1,0 +1,1 @@
+"""Watches hard layers in a training loop of the user's own."""

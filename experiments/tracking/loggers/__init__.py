@@ -1,0 +1,1 @@
+"""Loggers: where a run's values go besides its own files."""
