@@ -98,11 +98,11 @@ def _on_copy(function: Any, args: Any, kwargs: Any, written: Any) -> Any:
     Raises NotReplaced if torch refuses the call. Made again as it was written, it then raises torch's own error.
     """
 
-    def copied(x: Any) -> Any:
+    def copy_of(x: Any) -> Any:
         return x.clone() if x is written and isinstance(x, Tensor) else x
 
     try:
-        return function(*map(copied, args), **{name: copied(x) for name, x in kwargs.items()})
+        return function(*map(copy_of, args), **{name: copy_of(x) for name, x in kwargs.items()})
     except Exception as error:
         raise NotReplaced(f"torch raises {type(error).__name__}") from error
 

@@ -50,7 +50,7 @@ def gather(use: Use) -> Tensor:
     y, dim, index = (use.argument(i, name) for i, name in enumerate(("input", "dim", "index")))
     if use.mark(index) is None:
         return same(use)
-    return _along(use, reached(use.lift(y), index, dim), index, dim)
+    return _along(use, part_in_reach(use.lift(y), index, dim), index, dim)
 
 
 def take_along_dim(use: Use) -> Tensor:
@@ -95,7 +95,7 @@ def ranks(use: Use) -> Tensor:
     return numbers.value
 
 
-def reached(y: Tensor, index: Tensor, dim: int) -> Tensor:
+def part_in_reach(y: Tensor, index: Tensor, dim: int) -> Tensor:
     """The part of y that an index along a dim reaches, its size in the other dims.
 
     Raises NotReplaced if y has no dimensions, or the index has other ones.

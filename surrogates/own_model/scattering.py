@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surrogates.own_model.choice import NotReplaced
-from surrogates.own_model.indices import reached, require_classes
+from surrogates.own_model.indices import part_in_reach, require_classes
 from surrogates.own_model.masks import same
 from surrogates.own_model.use import Use, finite
 
@@ -37,10 +37,10 @@ def _spread(use: Use, name: str, change: Any) -> Tensor:
     rows = use.lift(index, index=True)
     like = use.result if use.result.is_floating_point() else rows
     x, source = use.number(x, like), use.number(source, like)
-    part, dim = reached(x, index, dim), dim % x.dim()
+    part, dim = part_in_reach(x, index, dim), dim % x.dim()
     require_classes(rows, x.shape[dim])
     if source.dim():
-        source = reached(source, index, dim).narrow(dim, 0, index.shape[dim])
+        source = part_in_reach(source, index, dim).narrow(dim, 0, index.shape[dim])
     changes = change(source.unsqueeze(-1), part.movedim(dim, -1).unsqueeze(dim))
     room = [(0, n - m) for n, m in zip(x.shape, part.shape, strict=True)]
 

@@ -32,7 +32,7 @@ def _entries(use: Use, table: Tensor, parts: tuple[Any, ...], index: Tensor, bef
     """sum_n row_n y[..., n, ...]: the index tensors get one more dimension, that of n."""
     rows = use.lift(index, index=True)
     place = next(i for i, part in enumerate(parts) if part is index)
-    require_classes(rows, table.shape[sum(_taken(part, parts, table.dim()) for part in parts[:place])])
+    require_classes(rows, table.shape[sum(_dims_of(part, parts, table.dim()) for part in parts[:place])])
     every = torch.arange(rows.shape[-1], device=rows.device).expand(*index.shape, -1)
     key = [every if part is index else part.unsqueeze(-1) if isinstance(part, Tensor) else part for part in parts]
     shapes = (part.shape for part in parts if isinstance(part, Tensor))
@@ -68,10 +68,10 @@ def _dims_before(parts: tuple[Any, ...], dims: int) -> int:
     if len(places) != places[-1] - places[0] + 1:
         raise NotReplaced("the index tensors are not next to each other")
     before = parts[: places[0]]
-    return sum(1 if part is None else 0 if type(part) is int else _taken(part, parts, dims) for part in before)
+    return sum(1 if part is None else 0 if type(part) is int else _dims_of(part, parts, dims) for part in before)
 
 
-def _taken(part: Any, parts: tuple[Any, ...], dims: int) -> int:
+def _dims_of(part: Any, parts: tuple[Any, ...], dims: int) -> int:
     """The number of the table's dimensions that a part of the key takes."""
     if part is ...:
         return dims - sum(other is not None and other is not ... for other in parts)

@@ -46,7 +46,7 @@ class TableLine:
         """Returns a cell as text; empty for an empty cell."""
         return str(self.cells.get(column, ""))
 
-    def needed(self, column: str) -> str:
+    def require_text(self, column: str) -> str:
         """Returns a cell as text. Raises WrongTable for an empty cell."""
         if not self.text(column):
             raise self.wrong("the cell is empty", column)
@@ -54,7 +54,7 @@ class TableLine:
 
     def whole(self, column: str) -> int:
         """Returns a whole number. Raises WrongTable for any other cell."""
-        said = self.needed(column)
+        said = self.require_text(column)
         if not _WHOLE.fullmatch(said):
             raise self.wrong(f"{said!r} is not a whole number", column)
         return int(said.partition(".")[0])

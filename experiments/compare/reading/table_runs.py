@@ -72,7 +72,7 @@ def _refuse_names(file: Path, settings: Sequence[str], runs: Sequence[_Identity]
 
 
 def _identity(line: TableLine, settings: Sequence[str]) -> _Identity:
-    line.needed("strategy")
+    line.require_text("strategy")
     options = {group: line.text(group) for group in GROUPS}
     options["component"] = options["component"] or line.file.stem
     values = {name: value for name in settings if (value := line.setting(name)) is not None}

@@ -22,7 +22,7 @@ def mean_rank_correlation(groups: Sequence[Group]) -> Interval | None:
     different numbers in both vectors. The interval is that of the percentile bootstrap (Efron 1979): each resample
     draws every group's members anew, with repetition. None if no group counts.
     """
-    known = [_known(*group) for group in groups]
+    known = [_without_nan(*group) for group in groups]
     kept = [(a, b) for a, b in known if len(a) >= FEWEST and len(set(a)) > 1 and len(set(b)) > 1]
     if not kept:
         return None
@@ -46,7 +46,7 @@ def spearman(a: Numbers, b: Numbers) -> Numbers:
     return found
 
 
-def _known(a: Numbers, b: Numbers) -> Group:
+def _without_nan(a: Numbers, b: Numbers) -> Group:
     known = ~(np.isnan(a) | np.isnan(b))
     return a[known], b[known]
 
