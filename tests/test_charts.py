@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from experiments.compare.forms import charts, page
 from experiments.compare.forms.axes import draw_forest, draw_panel
+from experiments.compare.forms.drawings import draw
 from experiments.compare.forms.forests import difference_forest, score_forest
 from experiments.compare.forms.panels import MOST_POINTS, NORM, Curve, Panel, panels
 from experiments.compare.forms.scales import axis
@@ -151,3 +152,11 @@ def test_a_strategy_has_its_colour_in_charts_forests_and_figures(tmp_path):
     draw_forest(forest, score_forest(made, Question()), report.looks)
     expected = {PALETTE[name][0] for name in ("ste", "smooth", "zgr")}
     assert {line.get_color() for line in axes.lines} == {line.get_color() for line in forest.lines} == expected
+
+
+def test_names_of_any_length_are_drawn(tmp_path):
+    falling = {"loss/train": lambda s: 1 / s}
+    made = section(tmp_path / "runs", ste=falling, **{"long_name_" * 12: falling})
+    draw(made, Question(), make([tmp_path / "runs"]).looks, tmp_path / "0")
+    assert (tmp_path / "0_scores.svg").exists()
+    assert (tmp_path / "0_differences.svg").exists()

@@ -67,10 +67,10 @@ def _panel_figure(name: str, drawn: Sequence[Panel], seen: Mapping[str, Look]) -
 
 
 def _forest_figure(name: str, forest: Forest, seen: Mapping[str, Look]) -> Any:
-    """Draws a forest plot, with the names of the rows at the left."""
+    """Draws a forest plot, with the names of the rows at the left; wider for long names."""
     left = 0.25 + _LETTER * max(len(row.name) for row in forest.rows)
     inner = max(0.5, _LINE * len(forest.rows) + 0.1)
-    width, height = 2 * _WIDTH, inner + _HEADING + 0.1 + _BOTTOM
+    width, height = max(2 * _WIDTH, left + _WIDTH), inner + _HEADING + 0.1 + _BOTTOM
     with style() as figure_class:
         figure = figure_class(figsize=(width, height))
         box = (left / width, _BOTTOM / height, (width - left - _RIGHT) / width, inner / height)
