@@ -13,7 +13,6 @@ from torch import Tensor
 from surrogates.own_model import (
     activations,
     buckets,
-    casts,
     elementwise,
     fake_quantize,
     orders,
@@ -95,10 +94,7 @@ POSITIONS: dict[str, Callable[..., Tensor]] = {
     "kthvalue": orders.kthvalue,
 }  # fmt: skip
 # conversions of a floating tensor, hard if the result holds integers or bools
-CASTS: dict[Callable[..., Tensor], tuple[str, ...]] = {
-    casts.integers: ("to", "type", "type_as", "long", "int", "short", "char", "byte"),
-    casts.bools: ("bool",),
-}
+CASTS = {None: ("to", "type", "type_as", "long", "int", "short", "char", "byte", "bool")}
 WITHOUT_VALUES = (
     "dim", "size", "numel", "nelement", "ndimension", "stride", "is_floating_point", "is_complex", "element_size",
     "__len__", "__repr__", "__format__", "__hash__", "detach",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from surrogates.own_model import casts, orders
+from surrogates.own_model import orders
 from surrogates.own_model.arguments import by_name
 from surrogates.own_model.calls import POSITIONS, Call
 from surrogates.own_model.choice import NotReplaced
+from surrogates.own_model.elementwise import trunc
+from surrogates.own_model.reading import not_equal
 from surrogates.own_model.replacer import Reading, Replacer
 from surrogates.own_model.tracking import tensors
 
@@ -34,7 +37,7 @@ def mark_cast(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: 
     """The call itself; a result of integers or bools is marked as truncated numbers, or as those that are not 0."""
     result = function(*args, **kwargs)
     if isinstance(result, Tensor) and not result.is_floating_point() and not result.is_complex():
-        read = casts.bools if result.dtype == torch.bool else casts.integers
+        read = partial(not_equal, other=0) if result.dtype == torch.bool else trunc
         replacer.mark(result, call.name, where, (args[0],), Reading(lambda ops: read(ops, args[0])))
     return result
 

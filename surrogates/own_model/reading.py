@@ -14,36 +14,32 @@ from surrogates.own_model.elementwise import Apply
 
 def greater(apply: Apply, input: Any, other: Any) -> Tensor:
     """a > b."""
-    return _compare(apply, Compare(">"), input, other)
+    return apply(Compare(">"), input, other)
 
 
 def greater_equal(apply: Apply, input: Any, other: Any) -> Tensor:
     """a >= b."""
-    return _compare(apply, Compare(">="), input, other)
+    return apply(Compare(">="), input, other)
 
 
 def less(apply: Apply, input: Any, other: Any) -> Tensor:
     """a < b."""
-    return _compare(apply, Compare("<"), input, other)
+    return apply(Compare("<"), input, other)
 
 
 def less_equal(apply: Apply, input: Any, other: Any) -> Tensor:
     """a <= b."""
-    return _compare(apply, Compare("<="), input, other)
+    return apply(Compare("<="), input, other)
 
 
 def equal(apply: Apply, input: Any, other: Any) -> Tensor:
     """a == b."""
-    return _compare(apply, Compare("=="), input, other)
+    return apply(Compare("=="), input, other)
 
 
 def not_equal(apply: Apply, input: Any, other: Any) -> Tensor:
     """1 - (a == b)."""
     return 1 - equal(apply, input, other)
-
-
-def _compare(apply: Apply, op: Compare, input: Any, other: Any) -> Tensor:
-    return apply(op, input, other)
 
 
 def argmax(apply: Apply, input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:

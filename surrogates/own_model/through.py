@@ -115,6 +115,8 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
     marks = {id(x): mark for x in given if (mark := _mark(x))}
     if function in SUMS and not marks and not kwargs and torch.is_grad_enabled():
         return replacer.detached.sum(function, args)
+    if function not in KNOWN and not marks and torch.is_grad_enabled():
+        return function(*args, **kwargs)
     where = source() if marks or any(x.is_floating_point() for x in given) else None
     if where is None:  # no floating tensor, or a call of this library
         return function(*args, **kwargs)
