@@ -1,13 +1,15 @@
 """Whether measures of the gradient's truth are read, ranked and correlated as documented."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from experiments.study.truth.measures import MEASURES, OUTCOMES, MeasuredRun, measure
+from experiments.study.truth.measures import MEASURES, OUTCOMES, MeasuredRun, measure, read_measured
 from experiments.study.truth.prediction import predictions
 from experiments.study.truth.rank_correlation import mean_rank_correlation
+from experiments.tracking.metrics import MetricsLog
 
 stats = pytest.importorskip("scipy.stats")
 generator = np.random.default_rng(0)
@@ -50,6 +52,22 @@ def test_a_gradient_of_zero_has_the_bias_1_and_one_that_was_not_measured_has_non
     assert (found["cosine, coordinates"], found["bias"], found["scale"]) == (0.0, -1.0, WORST)
     assert math.isnan(found["cosine, random"])
     assert (found["descent"], found["signal-to-noise"]) == (0.0, 0.0)
+
+
+def test_a_loss_that_is_not_finite_is_read_as_a_number(tmp_path):
+    """The log of diagnostics has such numbers as text."""
+    directions = {f"truth/{kind}/directions": 60.0 for kind in ("coordinate/30_flips", "random/300_flips")}
+    log = MetricsLog(tmp_path / "diagnostics.jsonl")
+    log.write(1, {"truth/hard_loss": math.inf, **directions})
+    log.close()
+    run = SimpleNamespace(
+        path=tmp_path, failed=False, outcome="done", seed=0, options={"component": "floor", "optimizer": "sgd"},
+        last={"loss/train_end": 0.5}, best={},
+    )  # fmt: skip
+    found = read_measured(SimpleNamespace(run=run, pair=SimpleNamespace(name="a")))
+    assert found.measures[1]["loss so far"] == WORST
+    assert found.outcomes == {"training loss": -0.5, "test accuracy": WORST}
+    assert found.zero_gradient
 
 
 def test_the_correlation_is_the_mean_of_scipys_over_the_groups():

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from experiments.compare.statistics.metric import Metric
+from experiments.diagnostics.agreement import FEWEST
 from experiments.study.stage import TrialRun
+from experiments.tracking.metrics import read_metrics
 from experiments.tracking.run_paths import RunPaths
 
-SMALLEST_SAMPLE = 3  # directions that a cosine needs
 COORDINATES, RANDOM = "truth/coordinate/30_flips/", "truth/random/300_flips/"
-OUTCOMES = {"training loss": "loss/train_end", "test accuracy": "accuracy/test"}
+OUTCOMES = {"training loss": Metric("loss/train_end", "last"), "test accuracy": Metric("accuracy/test", "last")}
 MEASURES = {
     "cosine, coordinates": "cosine with the differences along single parameters (30 flips)",
     "cosine, random": "cosine with the differences along random directions (300 flips)",
@@ -50,13 +51,11 @@ def read_measured(one: TrialRun) -> MeasuredRun | None:
     path = RunPaths(one.run.path).diagnostics
     if not path.exists():
         return None
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    outcomes = {name: one.run.last.get(tag, math.nan) for name, tag in OUTCOMES.items()}
-    signed = {name: -value if name == "training loss" else value for name, value in outcomes.items()}
-    ended = {name: -math.inf if one.run.failed or math.isnan(value) else value for name, value in signed.items()}
-    measures = {int(row["step"]): measure(row) for row in rows}
+    scores = {name: (metric, metric.of(one.run)) for name, metric in OUTCOMES.items()}
+    outcomes = {name: -math.inf if score is None else metric.sign * score for name, (metric, score) in scores.items()}
+    measures = {int(row["step"]): measure(row) for row in read_metrics(path)}
     options = one.run.options
-    return MeasuredRun(options["component"], options["optimizer"], one.pair.name, one.run.seed, measures, ended)
+    return MeasuredRun(options["component"], options["optimizer"], one.pair.name, one.run.seed, measures, outcomes)
 
 
 def measure(row: Values) -> dict[str, float]:
@@ -83,7 +82,7 @@ def measure(row: Values) -> dict[str, float]:
 
 def _agreement(row: Values, prefix: str) -> tuple[float, float]:
     """Cosine and scale; NaN if too few directions counted, 0 if the gradient is 0 along all of them."""
-    missing = math.nan if row[f"{prefix}directions"] < SMALLEST_SAMPLE else 0.0
+    missing = math.nan if row[f"{prefix}directions"] < FEWEST else 0.0
     return row.get(f"{prefix}cosine", missing), row.get(f"{prefix}scale", missing)
 
 

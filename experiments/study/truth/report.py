@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.compare.forms.markdown import draw
+from experiments.compare.forms.tables import TextTable
 from experiments.oracles.intervals import Interval
 from experiments.plotting import COLOURS, MARKERS, style
 from experiments.study.stage import TrialRun
@@ -45,11 +47,9 @@ def _markdown(rows: Sequence[Prediction], measured: Sequence[MeasuredRun]) -> It
         own = [row for row in rows if (row.optimizer, row.outcome) == (optimizer, outcome)]
         yield from ("", f"{optimizer}, {outcome}:", "")
         heads = [*(f"step {step}" for step in steps), f"step {steps[0]}, gradient not 0"]
-        yield f"| measure | {' | '.join(heads)} |"
-        yield "|---|" + "---|" * len(heads)
-        for measure in MEASURES:
-            line = [row for row in own if row.measure == measure]
-            yield f"| {measure} | {' | '.join(map(_text, [*(row.all for row in line), line[0].nonzero]))} |"
+        lines = [[row for row in own if row.measure == measure] for measure in MEASURES]
+        cells = [[line[0].measure, *map(_text, [*(row.all for row in line), line[0].nonzero])] for line in lines]
+        yield from draw(TextTable("", ["measure", *heads], cells))
     yield ""
     yield from (f"- {name}: {meaning}" for name, meaning in MEASURES.items())
 
