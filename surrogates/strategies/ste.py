@@ -82,8 +82,9 @@ class StraightThrough(Tempered):
             return smooth_reading(op, *x, kernel=self.kernel, T=T, form=self.form)
         if self.carrier == "smooth_peak":
             assert self.kernel is not None
-            height = T * op.temperature_unit / KERNELS[self.kernel].peak
-            return height * smooth_reading(op, *x, kernel=self.kernel, T=T)
+            return smooth_reading(op, *x, kernel=self.kernel, T=T).mul(
+                T * op.temperature_unit / KERNELS[self.kernel].peak
+            )
         proxy = op.reading("proxy", self.form)
         return in_float32(proxy, *x, T=T) if op.tempered_proxy else proxy(*x, T=T)
 
