@@ -1,5 +1,6 @@
 """Studies: files that are refused, grids that are extended, and the whole life of one in a folder."""
 
+import re
 from itertools import combinations
 from statistics import fmean
 
@@ -222,7 +223,9 @@ def test_the_life_of_a_study(tmp_path, monkeypatch, capsys):
     assert "not applicable: none" in report
     assert drawn == [folder / "report"]
     assert (folder / "table.md").read_text() in report
-    assert "expected time: choosing" in capsys.readouterr().out
+    assert re.search(
+        r"expected time: choosing .*; with extensions of grids at most \d+:\d\d\n", capsys.readouterr().out
+    )
 
     assert run(written(tmp_path, **changes, expectation="It does not."), folder) == 2
     assert "expectation was 'Through the identity it does.', now 'It does not.'" in capsys.readouterr().err
