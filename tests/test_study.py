@@ -194,7 +194,8 @@ def test_the_life_of_a_study(tmp_path, monkeypatch, capsys):
     """Interrupted between two stages, resumed with another launcher, refused once its file changed."""
     read_files_once()
     pairs = {"all": {"component": "floor", "strategy": "subgradient,ste"}, "none": TINY["pairs"]["none"]}
-    changes = {"pairs": pairs, "grids": {"optimizer.lr": [0.1, 1.0]}, "choosing_seeds": [100]}
+    factors = {"variance": ["strategy", "optimizer.lr"], "choosing_seeds": [100, 101]}
+    changes = {"pairs": pairs, "grids": {"optimizer.lr": [0.1, 1.0]}, **factors}
     path, folder = written(tmp_path, **changes), tmp_path / "tiny"
     with monkeypatch.context() as patch:
         begun = Stage.run
@@ -228,6 +229,8 @@ def test_the_life_of_a_study(tmp_path, monkeypatch, capsys):
         assert part in report
     assert "optimizer.lr: 0.1, 1.0; added by extension: 0.01, 10.0" in report
     assert "not applicable: none" in report
+    assert "all pairs: 2 levels of strategy, 4 levels of optimizer.lr, 2 seeds" in report
+    assert (folder / "variance.csv").exists()
     assert drawn == [folder / "report"]
     assert (folder / "table.md").read_text() in report
     assert "expected time: choosing" in capsys.readouterr().out

@@ -83,6 +83,6 @@ def _as_csv(designs: Sequence[Design]) -> str:
     writer.writerow(["group", "term", "df", "sum_of_squares", "share", "F", "p", "range", "range_at_best"])
     for design in designs:
         for term, spread in _rows(design):
-            numbers = [term.squares, term.share, term.f, term.p, *spread]
+            numbers = [term.squares, term.share, term.f, term.p, *(spread or (math.nan, math.nan))]
             writer.writerow([design.group, term.name, term.df, *("" if math.isnan(x) else x for x in numbers)])
     return text.getvalue()
