@@ -229,7 +229,7 @@ def test_the_life_of_a_study(tmp_path, monkeypatch, capsys):
         assert part in report
     assert "optimizer.lr: 0.1, 1.0; added by extension: 0.01, 10.0" in report
     assert "not applicable: none" in report
-    assert "all pairs: 2 levels of strategy, 4 levels of optimizer.lr, 2 seeds" in report
+    assert "component=floor: 2 levels of strategy, 4 levels of optimizer.lr, 2 seeds" in report
     assert (folder / "variance.csv").exists()
     assert drawn == [folder / "report"]
     assert (folder / "table.md").read_text() in report

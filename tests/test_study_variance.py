@@ -2,6 +2,7 @@
 
 import csv
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -150,7 +151,13 @@ def scored(component, kernel, temperature, rate, seed):
     """0.1 is the best rate of binary, 0.3 that of spike; the kernel counts at temperature 1 only."""
     good = (rate == 0.1) == (component == "binary")
     noise = {4: 0.01, 5: -0.01}[seed] * (1 if kernel == "normal" else 2)
-    return 0.2 + 0.3 * good + 0.1 * temperature + 0.2 * (kernel == "cauchy") * (temperature == 1.0) + noise
+    return (
+        0.2
+        + 0.3 * good
+        + 0.1 * (temperature if isinstance(temperature, float) else 0.5)
+        + 0.2 * (kernel == "cauchy") * (temperature == 1.0)
+        + noise
+    )
 
 
 def test_each_group_of_pairs_is_a_design_at_the_best_rate():
@@ -162,8 +169,17 @@ def test_each_group_of_pairs_is_a_design_at_the_best_rate():
         assert design.scores == pytest.approx(np.array(expected))
         assert (design.obstacle, any(design.left_out.values())) == ("", False)
     whole = arrange(trials(scored), ["component", *FACTORS])
-    assert [design.group for design in whole] == ["all pairs"]
+    assert [design.group for design in whole] == ["strategy=ste"]
     assert whole[0].scores.shape == (2, 2, 2, 2)
+
+
+def test_groups_are_named_where_one_has_only_keys_of_the_other():
+    """A level may be a list."""
+    runs = trials(scored, ["spike"], temperatures=([0.5, 0.1], [1.0, 0.1]))
+    detached = [replace(one, pair=Pair("d", (*one.pair.overrides, "component.detach_reset=true"))) for one in runs]
+    first, second = arrange([*runs, *detached], FACTORS)
+    assert (first.group, second.group) == ("component=spike, strategy=ste", "component.detach_reset=true")
+    assert first.levels["strategy.temperature"] == ["[0.5,0.1]", "[1.0,0.1]"]
 
 
 def test_a_cell_whose_best_trial_diverged_is_absent():

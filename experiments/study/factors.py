@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.config.folder_names import override_key
 from experiments.config.values import ConfigError, suggestion
+from experiments.sweep.listing import as_typed
 
 
 def check_factors(
@@ -24,7 +25,7 @@ def check_factors(
     for factor in factors:
         if factor not in levels:
             raise ConfigError(f"variance: {factor} is in no pair and in no grid{suggestion(factor, levels)}")
-        if len(set(levels[factor])) < 2:
+        if len(set(map(as_typed, levels[factor]))) < 2:
             raise ConfigError(f"variance: {factor} has the one value {levels[factor][0]}; a factor needs two")
     if len(seeds) < 2:
         raise ConfigError("variance needs at least two choosing_seeds; their difference is the residual")

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from experiments.compare.reading.run_record import RunRecord
 from experiments.compare.statistics.metric import VALIDATION, Metric
 from experiments.config.folder_names import override_key
 from experiments.study.choice import choose
 from experiments.study.stage import TrialRun
 from experiments.study.variance.anova import Numbers, residuals
 from experiments.study.variance.balance import Cell, balance, levels_of
+from experiments.sweep.listing import as_typed
 
 
 @dataclass(frozen=True)
 class Design:
     """The pairs that agree in all keys but the factors.
 
-    - `group`: the keys in which these pairs differ from others
+    - `group`: the keys in which these pairs differ from others; all keys if there are no such keys
     - `levels`: the levels of each factor that occur in all combinations; `left_out`: the others
     - `scores`: validation accuracy, shape (levels of factor 1, ..., levels of factor k, seeds)
     """
@@ -52,15 +54,17 @@ def arrange(runs: Sequence[TrialRun], factors: Sequence[str]) -> list[Design]:
         others = tuple(text for text in one.pair.overrides if override_key(text) not in factors)
         groups.setdefault(others, []).append(one)
     common = set.intersection(*map(set, groups))
-    names = [", ".join(text for text in others if text not in common) or "all pairs" for others in groups]
-    return [_design(name, own, factors) for name, own in zip(names, groups.values(), strict=True)]
+    return [_design(_name(others, common), own, factors) for others, own in groups.items()]
+
+
+def _name(others: Sequence[str], common: Collection[str]) -> str:
+    return ", ".join(text for text in others if text not in common) or ", ".join(others) or "all pairs"
 
 
 def _design(group: str, runs: Sequence[TrialRun], factors: Sequence[str]) -> Design:
     cells: dict[Cell, list[TrialRun]] = {}
     for one in runs:
-        values = {**one.run.config, **one.run.options}
-        cells.setdefault(tuple(values.get(factor) for factor in factors), []).append(one)
+        cells.setdefault(tuple(_level(one.run, factor) for factor in factors), []).append(one)
     scores = {cell: found for cell, own in cells.items() if (found := _best_scores(own, factors)) is not None}
     kept = balance(scores, len(factors))
     dropped = [
@@ -70,6 +74,11 @@ def _design(group: str, runs: Sequence[TrialRun], factors: Sequence[str]) -> Des
     levels, left_out = (dict(zip(factors, own, strict=True)) for own in (kept, dropped))
     shape = [*map(len, kept), len({one.run.seed for one in runs})]
     return Design(group, levels, left_out, np.array([scores[cell] for cell in product(*kept)]).reshape(shape))
+
+
+def _level(run: RunRecord, factor: str) -> Any:
+    value = {**run.config, **run.options}.get(factor)
+    return as_typed(value) if isinstance(value, list) else value
 
 
 def _best_scores(cell: Sequence[TrialRun], factors: Sequence[str]) -> list[float] | None:
