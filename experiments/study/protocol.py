@@ -32,9 +32,9 @@ class PlannedOnly(Exception):
 
 @dataclass
 class Protocol:
-    """A study in a folder. `pairs`, `stages`, `grids`, `choices` and `reported` grow as it advances.
+    """A study in a folder. `pairs`, `stages`, `grids`, `choices` and the runs grow as it advances.
 
-    - `reported`: the runs of the reporting stage
+    - `tried`: the runs of the choosing stages; `reported`: those of the reporting stage
     - `grids`: the grids of the file, then those after each extension
     - `limit`: why grids were not extended further; empty if no best value lies at an edge
     """
@@ -47,6 +47,7 @@ class Protocol:
     stages: list[Stage] = field(default_factory=list)
     grids: list[Grids] = field(default_factory=list)
     choices: list[Choice] = field(default_factory=list)
+    tried: list[TrialRun] = field(default_factory=list)
     reported: list[TrialRun] = field(default_factory=list)
     limit: str = ""
 
@@ -65,11 +66,11 @@ class Protocol:
         self._say_time(planned)
         if not self.dry_run:
             begin()
-        runs = self._finish(first, planned)
-        self.choices = choose(runs)
+        self.tried = self._finish(first, planned)
+        self.choices = choose(self.tried)
         while (extension := self._extension()) is not None:
-            runs += self._finish(*extension)
-            self.choices = choose(runs)
+            self.tried += self._finish(*extension)
+            self.choices = choose(self.tried)
         for choice in self.choices:
             print(f"chosen for {choice}")
         reporting = self._reporting({choice.pair: choice.trial for choice in self.choices})
