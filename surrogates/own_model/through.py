@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from surrogates.core import Strategy
-from surrogates.own_model import elementwise, handling, marking
-from surrogates.own_model.calls import CALLS, CONVERSIONS, MARKED, NEUTRAL, USES, Call
+from surrogates.own_model import drawing, elementwise, handling, marking
+from surrogates.own_model.calls import CALLS, CONVERSIONS, DRAWN, MARKED, NEUTRAL, USES, Call, has_hard_word
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.detached import DETACHING, SUMS
 from surrogates.own_model.estimators import detach, report_no_grad, report_unrecorded
@@ -26,7 +26,7 @@ from surrogates.own_model.unsupported import REASONS_OF_USES, UNSUPPORTED, witho
 from surrogates.schedules import require_temperature
 
 Handle = Callable[..., Any]
-KNOWN = {*CALLS, *MARKED, *CONVERSIONS, *UNSUPPORTED, *DETACHING}
+KNOWN = {*CALLS, *MARKED, *DRAWN, *CONVERSIONS, *UNSUPPORTED, *DETACHING}
 _thread = threading.local()
 
 
@@ -120,14 +120,15 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
     where = source() if marks or any(x.is_floating_point() for x in given) else None
     if where is None:  # no floating tensor, or a call of this library
         return function(*args, **kwargs)
-    hard, marked = CALLS.get(function), MARKED.get(function)
+    hard, marked, drawn = CALLS.get(function), MARKED.get(function), DRAWN.get(function)
     if hard and hard.meaning is elementwise.div and not kwargs.get("rounding_mode"):
         hard = None
+    if hard and not has_hard_word(hard, (*args, *kwargs.values())):
+        hard = None
     if any(map(is_recorded, given)):
-        if call := hard or marked:
-            return _replace_or_report(
-                replacer, call, handling.replace if hard else marking.mark, function, args, kwargs, where
-            )
+        if call := hard or marked or drawn:
+            handle = handling.replace if hard else marking.mark if marked else drawing.draw
+            return _replace_or_report(replacer, call, handle, function, args, kwargs, where)
         if function in CONVERSIONS and is_recorded(given[0]):
             return marking.mark_cast(replacer, CONVERSIONS[function], function, args, kwargs, where)
         if function in DETACHING:
