@@ -67,7 +67,8 @@ def drawn(function: Draw, p: Tensor) -> tuple[Tensor, Any]:
     return function(p), facts(torch.get_rng_state())
 
 
-@each("name, dtype", [(name, dtype) for name in CASES for dtype in (torch.float64, torch.float32)])
+@pytest.mark.parametrize("dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.slow)])
+@each("name", CASES)
 def test_a_draw_has_the_derivative_of_its_expectation(name: str, dtype: torch.dtype) -> None:
     call, expectation = CASES[name]
     p = P.to(dtype, copy=True).requires_grad_()
@@ -161,7 +162,6 @@ def test_results_errors_and_draws_are_those_outside_the_block(name: str) -> None
     assert_unchanged(STE, REFUSED[name], lambda: ((P.clone().requires_grad_() * 1,), {}))
 
 
-@pytest.mark.slow  # the import of torch.func's rules
 def test_draws_under_the_transforms_of_torch_func() -> None:
     def f(p: Tensor) -> Tensor:
         return (torch.bernoulli(p) * VALUES + VALUES[p.multinomial(1)] * p.detach()).sum()

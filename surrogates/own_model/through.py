@@ -127,6 +127,7 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
         hard = None
     if any(map(is_recorded, given)):
         if call := hard or marked or drawn:
+            _report_use(replacer, marks, call.name, "not supported", where)
             handle = handling.replace if hard else marking.mark if marked else drawing.draw
             return _replace_or_report(replacer, call, handle, function, args, kwargs, where)
         if function in CONVERSIONS and is_recorded(given[0]):
