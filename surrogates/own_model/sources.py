@@ -14,14 +14,14 @@ from typing import Any
 from torch import Tensor
 from torch.autograd import Function
 
-from surrogates.own_model.calls import CALLS, CONVERSIONS, DRAWN, HARD_WITH, MARKED
+from surrogates.own_model.calls import CALLS, CONVERSIONS, HARD_WITH, MARKED
 from surrogates.own_model.elementwise import div
 from surrogates.own_model.unsupported import LOGIC, PYTHON, UNSUPPORTED
 
 SOMETIMES = ("to", "type", "type_as", "bool", "any", "all", *HARD_WITH)  # hard by their arguments, not by their name
 HARD = {
     function: call
-    for function, call in {**CALLS, **MARKED, **CONVERSIONS, **DRAWN, **UNSUPPORTED}.items()
+    for function, call in {**CALLS, **MARKED, **CONVERSIONS, **UNSUPPORTED}.items()
     if call.name not in SOMETIMES and call.meaning not in (LOGIC, PYTHON)
 }
 

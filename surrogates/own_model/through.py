@@ -47,7 +47,8 @@ def through(
     whose derivative is 0 almost everywhere; clips, relu, maxima and sorted values keep their derivative (`Subgradient`)
     unless they are named. Under hard-valued strategies no bit of the forward pass changes. A call is unchanged if none
     of its inputs requires a gradient, so a `no_grad` block runs the hard model. Results of bools or integers are
-    replaced where they are used. `print(report)` lists the hard calls that were replaced and those that were not.
+    replaced where they are used. Draws by `bernoulli` and `multinomial` have the derivative of their expectation, under
+    straight-through only. `print(report)` lists the hard calls that were replaced and those that were not.
 
     A sum with detached parts whose value is that of a replaced call, such as x + (round(x) - x).detach(), is computed
     with nothing detached, so it has the derivative of its value. Elsewhere a call whose derivative is thrown away by
