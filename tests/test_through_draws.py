@@ -149,6 +149,8 @@ REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "a leaf in place": lambda p: p.detach().requires_grad_().bernoulli_(p),
     "out": lambda p: torch.bernoulli(p, out=torch.empty_like(p)),
     "shapes": lambda p: torch.zeros(5).bernoulli_(p),
+    "of nothing, p of another shape": lambda p: torch.zeros(0, 3).bernoulli_(p),
+    "of a number": lambda p: torch.multinomial(p[0, 0], 1),
     "negative weights": lambda p: torch.multinomial(p - 1, 1),
     "no draw": lambda p: p.multinomial(0),
     "more draws than entries": lambda p: p.multinomial(4),

@@ -30,6 +30,8 @@ def draw(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: Any, 
     expectation = call.meaning(ops, **arguments)
     drawn: Tensor = function(*args, **kwargs)
     ops.report(call.name, where, expectation)
+    if call.inplace and not drawn.numel():  # here torch accepts a probability of any shape
+        return drawn
     if drawn.is_floating_point():
         value = graft(drawn.detach().clone(), expectation.expand(drawn.shape))
         return drawn.copy_(value) if call.inplace else value

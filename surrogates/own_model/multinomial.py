@@ -36,8 +36,10 @@ def multinomial(
 ) -> Tensor:
     """The expectation of each draw, the classes in a new last dimension.
 
-    Raises NotReplaced for several draws without replacement.
+    Raises NotReplaced for several draws without replacement, and for weights without dimensions.
     """
+    if input.dim() == 0:
+        raise NotReplaced("a tensor without dimensions")
     if num_samples != 1 and not replacement:
         raise NotReplaced(f"draws without replacement have no op; write {DRAWS['multinomial']}, which is replaced")
     return apply(Multinomial(), input).unsqueeze(-2)
