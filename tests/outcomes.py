@@ -13,13 +13,18 @@ from surrogates.core import Strategy
 
 
 def outcome(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-    """Class and message of the error, or bits of the result and the arguments, and which argument the result is."""
+    """Class and message of the error, or bits of the result and the arguments, and which argument the result is.
+
+    Also the state of torch's generator after the call, which starts from a seed.
+    """
+    torch.manual_seed(0)
     try:
         result = function(*args, **kwargs)
     except Exception as error:
         return type(error), str(error).partition("Exception raised from")[0]  # there torch's own stack begins
     given = [*args, *kwargs.values()]
-    return facts(result), facts(given), [i for i, x in enumerate(given) if x is result]
+    drawn = torch.get_rng_state()
+    return facts(result), facts(given), [i for i, x in enumerate(given) if x is result], facts(drawn)
 
 
 def facts(x: Any) -> Any:

@@ -81,12 +81,17 @@ def test_a_router_gets_the_block_that_trains_it() -> None:
 
 
 def test_what_through_does_not_replace_is_not_called_tried() -> None:
-    """Case K10: a block around entries that are counted leaves the gradient None."""
-    finding = between(lambda x: torch.histc(x, 8).expand(6, 8)).findings[0]
+    """Case K10: a block around a call that it does not replace leaves the gradient 0."""
+    finding = between(lambda x: torch.sgn(x)).findings[0]
     assert finding.tried is None
     text = str(finding)
-    assert "by hand, not tried: surrogates.ops.histogram.Histogram" in text
+    assert "by hand, not tried: surrogates.ops.sign.Sign" in text
     assert "through" not in text
+
+
+def test_a_histogram_gets_the_block_that_trains_it() -> None:
+    finding = between(lambda x: torch.histc(x, 8).expand(6, 8)).findings[0]
+    assert finding.tried.by_op == {"histogram": "ste"}
 
 
 def test_one_block_for_several_findings_is_tried_too() -> None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from each import each
 from products import generator
 from surrogates import through
-from surrogates.own_model.calls import CALLS, MARKED, USES
+from surrogates.own_model.calls import CALLS, DRAWN, MARKED, USES
 from surrogates.strategies.dither import Dither
 from surrogates.strategies.ste import StraightThrough
 from surrogates.strategies.subgradient import Subgradient
@@ -64,7 +64,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "decimals": ("1",), "descending": ("True",), "min": ("0.5", "row", "None"), "max": ("0.5", "row"),
     "input": ("x", "mask"), "alpha": ("0.5",), "kernel_size": ("1",), "return_indices": ("True",),
 }  # fmt: skip
-FUNCTIONS = [*CALLS, *MARKED, *USES]
+FUNCTIONS = [*CALLS, *MARKED, *DRAWN, *USES]
 
 
 @cache

@@ -13,10 +13,11 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from each import each
-from surrogates.own_model.calls import COMPARISONS, ELEMENTWISE, INDICES, SELECTION, functions
+from surrogates.own_model.calls import COMPARISONS, DRAWS, ELEMENTWISE, INDICES, SELECTION, functions
 from surrogates.strategies.ste import StraightThrough
 
-NAMES = sorted({name for group in (ELEMENTWISE | SELECTION | COMPARISONS | INDICES).values() for name in group})
+TABLES = ELEMENTWISE | SELECTION | COMPARISONS | INDICES | DRAWS
+NAMES = sorted({name for group in TABLES.values() for name in group})
 OPERATORS = {"__floordiv__": "floor_divide", "__rfloordiv__": "floor_divide"}
 WITHOUT_SAMPLES = {"fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"}
 

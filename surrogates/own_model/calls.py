@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -12,9 +12,13 @@ from torch import Tensor
 
 from surrogates.own_model import (
     activations,
+    bernoulli,
     buckets,
     elementwise,
     fake_quantize,
+    groups,
+    histograms,
+    multinomial,
     orders,
     pooling,
     reading,
@@ -72,6 +76,10 @@ SELECTION: dict[Callable[..., Any], tuple[str, ...]] = {
     pooling.max_pool2d: ("max_pool2d",),
     pooling.adaptive_max_pool1d: ("adaptive_max_pool1d",),
     pooling.adaptive_max_pool2d: ("adaptive_max_pool2d",),
+    groups.scatter_reduce: ("scatter_reduce",),
+    groups.index_reduce: ("index_reduce",),
+    histograms.histc: ("histc",),
+    histograms.histogram: ("histogram",),
 }
 COMPARISONS: dict[Callable[..., Tensor], tuple[str, ...]] = {
     reading.greater: ("gt", "greater", "__gt__"),
@@ -88,6 +96,10 @@ INDICES: dict[Callable[..., Tensor], tuple[str, ...]] = {
     buckets.bucketize: ("bucketize",),
     buckets.searchsorted: ("searchsorted",),
 }
+DRAWS: dict[Callable[..., Tensor], tuple[str, ...]] = {
+    bernoulli.bernoulli: ("bernoulli",),
+    multinomial.multinomial: ("multinomial",),
+}
 # the names of the calls that return indices with their values
 POSITIONS: dict[str, Callable[..., Tensor]] = {
     "max": reading.argmax, "min": reading.argmin, "topk": orders.topk, "sort": orders.sort, "median": orders.median,
@@ -95,6 +107,10 @@ POSITIONS: dict[str, Callable[..., Tensor]] = {
 }  # fmt: skip
 # conversions of a floating tensor, hard if the result holds integers or bools
 CASTS = {None: ("to", "type", "type_as", "long", "int", "short", "char", "byte", "bool")}
+# the words that make a call hard
+HARD_WITH = {
+    "grid_sample": ("nearest",), "index_reduce": ("amax", "amin"), "scatter_reduce": ("amax", "amin"),
+}  # fmt: skip
 WITHOUT_VALUES = (
     "dim", "size", "numel", "nelement", "ndimension", "stride", "is_floating_point", "is_complex", "element_size",
     "__len__", "__repr__", "__format__", "__hash__", "detach",
@@ -132,8 +148,15 @@ def by_function(table: Mapping[Any, tuple[str, ...]]) -> dict[Any, Call]:
     }
 
 
+def has_hard_word(call: Call, given: Iterable[Any]) -> bool:
+    """Whether a call that is hard by one of its words has that word; True for other calls."""
+    words = HARD_WITH.get(call.name.rstrip("_"))
+    return words is None or any(isinstance(x, str) and x in words for x in given)
+
+
 CALLS = by_function(ELEMENTWISE | SELECTION)
 MARKED = by_function(COMPARISONS | INDICES)
+DRAWN = by_function(DRAWS)
 USES = by_function(LIFTED) | {getter.__get__: Call("T", reshape, False) for getter in GETTERS}
 CONVERSIONS = by_function(CASTS)
 NEUTRAL = by_function({None: WITHOUT_VALUES})

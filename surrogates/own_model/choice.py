@@ -11,6 +11,10 @@ from surrogates.strategies.ste import StraightThrough
 from surrogates.strategies.subgradient import Subgradient
 
 CLIPS = ("maximum", "minimum")
+DRAWS = {  # torch's random calls, with what to write for other strategies
+    "bernoulli": "(torch.rand_like(p) < p).float()",
+    "multinomial": "(p.log() - torch.empty_like(p).exponential_().log()).topk(k).indices",
+}
 
 
 class NotReplaced(Exception):
@@ -23,7 +27,8 @@ class StrategyByOp:
 
     A straight-through default is for the ops whose derivative is 0 almost everywhere. A continuous op has a derivative
     of its own and keeps it, as its subgradient; by name it gets straight-through all the same.
-    Every clip consists of `maximum` and `minimum`; the name `clamp` is for both.
+    Every clip consists of `maximum` and `minimum`; the name `clamp` is for both. `bernoulli` and `multinomial` name
+    torch's draws.
     `empty` chooses what happens to a pair that does not exist: a continuous op gets its subgradient and another op is
     not replaced (`leave`), or EmptyCell is raised (`raise`).
     Raises ValueError if the name of an op or a strategy does not exist.
@@ -37,7 +42,8 @@ class StrategyByOp:
     def __post_init__(self) -> None:
         require_word("empty", self.empty, ("leave", "raise"))
         for name in self.by_op:
-            OPS.find(name)
+            if name not in DRAWS:
+                OPS.find(name)
         for strategy in (self.default, *self.by_op.values()):
             if strategy is not None:
                 STRATEGIES.make(strategy)
@@ -57,6 +63,8 @@ class StrategyByOp:
         if named is None and op.continuous and isinstance(strategy, StraightThrough):
             return Subgradient()
         try:
+            if name in DRAWS and not isinstance(strategy, StraightThrough):
+                raise EmptyCell(f"only straight-through applies to a draw; write {DRAWS[name]}, which is replaced")
             strategy.check(op)
         except EmptyCell as error:
             if self.empty == "raise":

@@ -17,8 +17,8 @@ from surrogates.naming.html import table
 
 PASSED_OVER = tuple(f"{Path(file).parent}{os.sep}" for file in (torch.__file__, __file__))  # not torchvision
 OWN = (
-    "core", "graft", "hard_layer", "layers", "ops", "own_model.converted", "own_model.handling", "own_model.marking",
-    "strategies",
+    "core", "graft", "hard_layer", "layers", "ops", "own_model.converted", "own_model.drawing", "own_model.handling",
+    "own_model.marking", "strategies",
 )  # fmt: skip
 INTERNAL = tuple(f"surrogates.{name}" for name in OWN)
 

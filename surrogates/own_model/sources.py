@@ -14,9 +14,9 @@ from typing import Any
 from torch import Tensor
 from torch.autograd import Function
 
-from surrogates.own_model.calls import CALLS, CONVERSIONS, MARKED
+from surrogates.own_model.calls import CALLS, CONVERSIONS, HARD_WITH, MARKED
 from surrogates.own_model.elementwise import div
-from surrogates.own_model.unsupported import HARD_WITH, LOGIC, PYTHON, UNSUPPORTED
+from surrogates.own_model.unsupported import LOGIC, PYTHON, UNSUPPORTED
 
 SOMETIMES = ("to", "type", "type_as", "bool", "any", "all", *HARD_WITH)  # hard by their arguments, not by their name
 HARD = {

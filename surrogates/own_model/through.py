@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from surrogates.core import Strategy
-from surrogates.own_model import elementwise, handling, marking
-from surrogates.own_model.calls import CALLS, CONVERSIONS, MARKED, NEUTRAL, USES, Call
+from surrogates.own_model import drawing, elementwise, handling, marking
+from surrogates.own_model.calls import CALLS, CONVERSIONS, DRAWN, MARKED, NEUTRAL, USES, Call, has_hard_word
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.detached import DETACHING, SUMS
 from surrogates.own_model.estimators import detach, report_no_grad, report_unrecorded
@@ -26,7 +26,7 @@ from surrogates.own_model.unsupported import REASONS_OF_USES, UNSUPPORTED, witho
 from surrogates.schedules import require_temperature
 
 Handle = Callable[..., Any]
-KNOWN = {*CALLS, *MARKED, *CONVERSIONS, *UNSUPPORTED, *DETACHING}
+KNOWN = {*CALLS, *MARKED, *DRAWN, *CONVERSIONS, *UNSUPPORTED, *DETACHING}
 _thread = threading.local()
 
 
@@ -47,7 +47,8 @@ def through(
     whose derivative is 0 almost everywhere; clips, relu, maxima and sorted values keep their derivative (`Subgradient`)
     unless they are named. Under hard-valued strategies no bit of the forward pass changes. A call is unchanged if none
     of its inputs requires a gradient, so a `no_grad` block runs the hard model. Results of bools or integers are
-    replaced where they are used. `print(report)` lists the hard calls that were replaced and those that were not.
+    replaced where they are used. Draws by `bernoulli` and `multinomial` have the derivative of their expectation, under
+    straight-through only. `print(report)` lists the hard calls that were replaced and those that were not.
 
     A sum with detached parts whose value is that of a replaced call, such as x + (round(x) - x).detach(), is computed
     with nothing detached, so it has the derivative of its value. Elsewhere a call whose derivative is thrown away by
@@ -120,14 +121,16 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
     where = source() if marks or any(x.is_floating_point() for x in given) else None
     if where is None:  # no floating tensor, or a call of this library
         return function(*args, **kwargs)
-    hard, marked = CALLS.get(function), MARKED.get(function)
+    hard, marked, drawn = CALLS.get(function), MARKED.get(function), DRAWN.get(function)
     if hard and hard.meaning is elementwise.div and not kwargs.get("rounding_mode"):
         hard = None
+    if hard and not has_hard_word(hard, (*args, *kwargs.values())):
+        hard = None
     if any(map(is_recorded, given)):
-        if call := hard or marked:
-            return _replace_or_report(
-                replacer, call, handling.replace if hard else marking.mark, function, args, kwargs, where
-            )
+        if call := hard or marked or drawn:
+            _report_use(replacer, marks, call.name, "not supported", where)
+            handle = handling.replace if hard else marking.mark if marked else drawing.draw
+            return _replace_or_report(replacer, call, handle, function, args, kwargs, where)
         if function in CONVERSIONS and is_recorded(given[0]):
             return marking.mark_cast(replacer, CONVERSIONS[function], function, args, kwargs, where)
         if function in DETACHING:
