@@ -16,7 +16,7 @@ from experiments.compare.forms.aggregates import refuse_other_files, write_aggre
 from experiments.compare.forms.board_names import STRATEGY
 from experiments.compare.processes import Workers
 from experiments.compare.report import make
-from experiments.terminal.console import short_path
+from experiments.terminal.console import fold, short_path
 from experiments.terminal.output import lasting_output
 from experiments.tracking.about import colour_query
 from experiments.tracking.outputs import OutputRefused, check_folder
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
             with Workers(visible=True) as workers:
                 report = make(given.runs, workers=workers)
             for problem in write_aggregates(report, folder):
-                print(f"note: {problem}", file=sys.stderr)
+                print(fold(f"note: {problem}"), file=sys.stderr)
             return _serve(folder, given.port)
     except ERRORS as error:
         return say(error)

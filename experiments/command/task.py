@@ -31,7 +31,7 @@ from experiments.sweep.preview import preview_one
 from experiments.sweep.requests import make_request
 from experiments.sweep.unit_files import read_unit, unit_file
 from experiments.sweep.worker import hold_process
-from experiments.terminal.console import short_path, table
+from experiments.terminal.console import fold, short_path, table
 from experiments.tracking.outputs import OutputFailed
 from experiments.tracking.run_status import DONE, NOT_APPLICABLE
 from experiments.training.run import Outcome, Request, run
@@ -177,7 +177,7 @@ def _note_unread(is_unread: Callable[[str], bool]) -> None:
     """Prints a note for each typed key that has no effect."""
     hydra_config: Any = HydraConfig.get()
     for note in without_effect(filter(is_unread, typed_keys(hydra_config.overrides.task))):
-        print(f"note: {note}", flush=True)
+        print(fold(f"note: {note}"), flush=True)
 
 
 def _preview(request: Request) -> str:

@@ -21,7 +21,7 @@ from experiments.compare.statistics.blocks import TUNED
 from experiments.compare.statistics.family import SCOPES
 from experiments.compare.statistics.metric import Metric, WrongMetric
 from experiments.compare.statistics.results import DEFAULT_BASELINE, Question
-from experiments.terminal.console import short_path
+from experiments.terminal.console import fold, short_path
 from experiments.terminal.extras import install
 from experiments.terminal.output import lasting_output
 from experiments.tracking.outputs import OutputFailed, OutputRefused, check_folder, check_new_file, write_text
@@ -123,7 +123,7 @@ def _write(report: ComparisonReport, given: argparse.Namespace, workers: Workers
         write_text(given.readme, readme.render(report))
     if given.tensorboard:
         for problem in write_aggregates(report, given.tensorboard, given.pictures):
-            print(f"note: {problem}", file=sys.stderr)
+            print(fold(f"note: {problem}"), file=sys.stderr)
         print(f"\ncurves: tensorboard --logdir {shlex.quote(short_path(given.tensorboard))} --host 127.0.0.1")
     if given.out:
         print(f"\nreport: {short_path(write(report, given.out, workers, command))}")

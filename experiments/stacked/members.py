@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from experiments.config.choices import Choices, choose
+from experiments.terminal.console import fold
 from experiments.tracking import checkpoint
 from experiments.tracking.run_folder import RunFolder
 from experiments.training.build import build_model, drop_unused_knobs, prepare
@@ -67,7 +68,7 @@ def claim_members(requests: Sequence[Request | None], endings: dict[int, Ending]
             endings[built.number] = error
             return None
         for note in built.notes:
-            folder.say(f"note: {note}")
+            folder.say(fold(f"note: {note}"))
         return Member(built.number, built.request, built.choices, built.model, folder, states)
 
     return [member for member in together(claim_one, _build(requests, endings)) if member is not None]

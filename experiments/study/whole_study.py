@@ -9,7 +9,7 @@ from experiments.study.registration import check_registered, register
 from experiments.study.stage import Caller
 from experiments.study.study_file import read_study
 from experiments.study.study_report import write_report
-from experiments.terminal.console import short_path
+from experiments.terminal.console import fold, short_path
 
 
 def run_study(path: Path, folder: Path, caller: Caller, dry_run: bool = False) -> None:
@@ -19,7 +19,7 @@ def run_study(path: Path, folder: Path, caller: Caller, dry_run: bool = False) -
     """
     study = read_study(path)
     check_registered(path, folder)
-    print(f"question: {study.question}\nexpectation: {study.expectation}")
+    print(fold(f"question: {study.question}"), fold(f"expectation: {study.expectation}"), sep="\n")
     protocol = Protocol(study, folder, caller, dry_run)
     try:
         protocol.advance(lambda: register(path, folder))

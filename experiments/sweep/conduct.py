@@ -31,7 +31,7 @@ from experiments.sweep.preview import preview
 from experiments.sweep.stopping import save_before_stopping
 from experiments.sweep.units import launches_units, write_units
 from experiments.sweep.view import show_progress
-from experiments.terminal.console import short_path
+from experiments.terminal.console import fold, short_path
 from experiments.tracking.run_status import DONE, INTERRUPTED, NOT_APPLICABLE
 from experiments.training.identity import Identifier
 from experiments.training.run import record_missing
@@ -58,7 +58,7 @@ def conduct(sweeper: Any, arguments: Sequence[str]) -> list[JobReturn]:
     threads = max((job.plain["threads"] for job in due), default=1)
     at_a_time = fit_workers(config, threads, config.workers)
     for note in without_effect(_unread(config)):
-        print(f"note: {note}")
+        print(fold(f"note: {note}"))
     if config.dry_run:
         print(preview(root, jobs, _engine(config, root, due), at_a_time))
         sweeper.task_function.reports = root, outcomes(jobs, {})
@@ -155,10 +155,10 @@ def _open(root: Path, jobs: Sequence[Job], due: Sequence[Job]) -> None:
     print(f"{len(jobs)} jobs in {short_path(root)}: {said}", flush=True)
     others = others_in(root, jobs)
     if others:
-        print(f"note: {others}", flush=True)
+        print(fold(f"note: {others}"), flush=True)
     notes = [note for job in due for note in job.notes]
     for note in dict.fromkeys(notes):
-        print(f"note: {note} (jobs: {notes.count(note)})", flush=True)
+        print(fold(f"note: {note} (jobs: {notes.count(note)})"), flush=True)
 
 
 def _batches(due: Sequence[Job], launcher: str, at_a_time: int) -> Iterator[Sequence[Job]]:

@@ -64,6 +64,11 @@ class Progress:
             self._bar.stop()
 
 
+def fold(text: str) -> str:
+    """A paragraph in lines of 80 characters, later ones indented; a longer word stays whole."""
+    return textwrap.fill(text, 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
 def table(rows: list[tuple[str, str]], whole: Collection[str] = ()) -> str:
     """Aligns two columns and wraps cells at 80 characters, except the rows named in `whole`, which hold commands."""
     left = max(len(name) for name, _ in rows) + 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 
 from experiments.diagnostics.diagnostics import Diagnostics
 from experiments.measuring.gradients import GradientRecord
+from experiments.terminal.console import fold
 from experiments.tracking import checkpoint
 from experiments.tracking.loggers.logger import Logger
 from experiments.tracking.metrics import MetricsLog, last_values, read_metrics
@@ -57,14 +57,11 @@ class Record:
     def say_notes(self, notes: Iterable[str]) -> None:
         """Prints what a user should know while the training continues."""
         for note in notes:
-            lines = textwrap.wrap(
-                f"note: {note}", 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-            )
-            self.folder.say("\n".join(lines))
+            self.folder.say(fold(f"note: {note}"))
 
     def say_fault(self, fault: str, policy: str) -> None:
         """Prints the first value that was not finite, under a policy that continues training."""
-        self.folder.say(f"note: {fault}; on_nonfinite={policy} continues training")
+        self.say_notes([f"{fault}; on_nonfinite={policy} continues training"])
 
     def diagnose(self, step: int, model: nn.Module, batch: tuple[Tensor, Tensor]) -> None:
         """Runs the diagnostics on a model after a step, with the batch of the next step."""

@@ -11,6 +11,7 @@ from experiments.config.choices import Choices, choose
 from experiments.config.config_hash import NOT_HASHED, config_hash
 from experiments.data import load as load_data
 from experiments.measuring.nonfinite import Diverged
+from experiments.terminal.console import fold
 from experiments.terminal.summary import closing_table
 from experiments.tracking import checkpoint
 from experiments.tracking.environment import environment
@@ -48,7 +49,7 @@ def run(request: Request) -> Outcome:
     with claim(request, choices) as folder:
         for note in [*notes, trainer.batches.note]:
             if note:
-                folder.say(f"note: {note}")
+                folder.say(fold(f"note: {note}"))
         return _train(request, folder, choices, trainer, loaded.hashes())
 
 
