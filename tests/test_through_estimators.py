@@ -15,6 +15,7 @@ from each import each
 from products import gradients
 from surrogates import through
 from surrogates.core import Strategy
+from surrogates.ops.argmax import ArgMax
 from surrogates.ops.argmin import ArgMin
 from surrogates.ops.maximum import Maximum
 from surrogates.ops.minimum import Minimum
@@ -41,6 +42,7 @@ def ternary(x: Tensor) -> Tensor:
 FUNCTIONS: dict[str, tuple[Function, Callable[[Strategy, Tensor], Tensor]]] = {
     "round": (torch.round, lambda s, x: s(Round(), x)),
     "sign": (Tensor.sign, lambda s, x: s(Sign(), x)),
+    "one-hot": (lambda x: nn.functional.one_hot(x.argmax(-1), 3), lambda s, x: s(ArgMax(), x)),
     "ternary": (ternary, lambda s, x: clip(s, s(Round(), x / 0.8)) * 0.8),
 }
 

@@ -12,6 +12,7 @@ from surrogates.own_model.calls import CALLS, MARKED
 from surrogates.own_model.custom_function import custom_function
 from surrogates.own_model.detached import DETACHING, Discard
 from surrogates.own_model.effect import effects_before
+from surrogates.own_model.marks import Mark, Numbers
 from surrogates.own_model.replacements import is_called_by_torch
 from surrogates.own_model.replacer import Replacer
 from surrogates.own_model.tracking import on_graph
@@ -27,6 +28,20 @@ def detach(replacer: Replacer, function: Callable[[Tensor], Tensor], x: Tensor, 
     if not on_graph(x).requires_grad:
         replacer.not_replaced(name, "in forward mode it is unknown whose derivatives it throws away", where)
     return replacer.detached.detach(function, x, f"{name} at {where}")
+
+
+def detach_marked(
+    replacer: Replacer, function: Callable[[Tensor], Tensor], x: Tensor, mark: Mark, where: str
+) -> Tensor:
+    """The detached x, which stands for detached numbers: a sum may contain them."""
+
+    def numbers() -> Numbers:
+        value, soft = mark.numbers
+        return Numbers(replacer.detached.detach(Tensor.detach, value, f"{DETACHING[function]} at {where}"), soft)
+
+    result = function(x)
+    replacer.marks.put(result, Mark(mark.call, mark.where, mark.sources, numbers, mark.index, detached=True))
+    return result
 
 
 def report_no_grad(nodes: list[Node], where: str) -> None:

@@ -12,6 +12,7 @@ from surrogates.core import graft
 from surrogates.own_model.arguments import by_name
 from surrogates.own_model.calls import Call
 from surrogates.own_model.choice import NotReplaced
+from surrogates.own_model.detached import SUMS
 from surrogates.own_model.marking import mark_positions
 from surrogates.own_model.marks import Mark, Numbers
 from surrogates.own_model.replacer import OpsOfCall, Replacer
@@ -65,6 +66,8 @@ def use(
     kept = result if result.is_floating_point() else result.clone()  # a mark that held the result would keep it alive
     applied = Use(function, before, kwargs, marks, kept, call.inplace)
     if result.is_floating_point():
+        if function in SUMS and len(args) <= 2 and not kwargs and torch.is_grad_enabled():
+            return replacer.detached.sum(function, tuple(_lift(applied, x) for x in args))
         value = call.meaning(applied)
         value = value.to(result.dtype) if applied.soft else graft(result.detach(), value)
         return value if target is None else _write(target, value)
@@ -80,6 +83,11 @@ def use(
     sources = tuple(source for mark in marks.values() for source in mark.sources)
     replacer.marks.put(result, Mark(first.call, first.where, sources, numbers, index))
     return result
+
+
+def _lift(use: Use, argument: Any) -> Any:
+    """The numbers of a marked tensor in the precision of the result; any other argument itself."""
+    return argument if use.mark(argument) is None else use.number(argument, use.result)
 
 
 def _before(call: Call, args: Any, marks: Mapping[int, Mark]) -> Any:

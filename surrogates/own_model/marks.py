@@ -35,7 +35,8 @@ class Order(NamedTuple):
 class Mark:
     """Where a tensor comes from (call, source line, floating inputs) and how to read it as numbers.
 
-    An `index` is read as one-hot rows: its numbers have one more dimension than the tensor, the last.
+    An `index` is read as one-hot rows: its numbers have one more dimension than the tensor, the last. The numbers of a
+    `detached` tensor have no derivative.
     """
 
     call: str
@@ -44,6 +45,7 @@ class Mark:
     read: Callable[[], Numbers]
     index: bool = False
     order: Order | None = None
+    detached: bool = False
     version: int = 0
 
     @cached_property

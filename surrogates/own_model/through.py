@@ -17,7 +17,7 @@ from surrogates.own_model import drawing, elementwise, handling, marking
 from surrogates.own_model.calls import CALLS, CONVERSIONS, DRAWN, MARKED, NEUTRAL, USES, Call, has_hard_word
 from surrogates.own_model.choice import NotReplaced, StrategyByOp
 from surrogates.own_model.detached import DETACHING, SUMS
-from surrogates.own_model.estimators import detach, report_no_grad, report_unrecorded
+from surrogates.own_model.estimators import detach, detach_marked, report_no_grad, report_unrecorded
 from surrogates.own_model.marks import Mark
 from surrogates.own_model.replacements import Replacements, source
 from surrogates.own_model.replacer import Replacer
@@ -113,7 +113,7 @@ def _outside_compiler() -> Callable[..., Any]:
 
 def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = list(tensors((*args, *kwargs.values())))
-    marks = {id(x): mark for x in given if (mark := _mark(x))}
+    marks = {id(x): mark for x in given if (mark := _mark(x)) and (function in USES or not mark.detached)}
     if function in SUMS and not marks and not kwargs and torch.is_grad_enabled():
         return replacer.detached.sum(function, args)
     if function not in KNOWN and not marks and torch.is_grad_enabled():
@@ -137,6 +137,8 @@ def _handle(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: di
             return detach(replacer, function, given[0], where)
     elif (hard or marked) and not marks:
         report_unrecorded(replacer, function, graphs(given), where)
+    if marks and function in DETACHING:
+        return detach_marked(replacer, function, given[0], next(iter(marks.values())), where)
     if listed := without_op(function, args, kwargs):
         replacer.not_replaced(listed.name, listed.meaning, where)
     if marks and function in USES:
