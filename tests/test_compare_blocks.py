@@ -76,16 +76,20 @@ def test_variants_come_in_the_order_of_the_program_and_then_of_their_options():
     assert [v.name for v in sort(*two)[0][0].variants] == ["ste (a=1, b=1)", "ste (a=2, b=2)"]
 
 
-def test_a_variant_has_one_name_in_all_blocks():
-    """The carrier varies for `floor` only, so that it is in the name for `hard_max` too; the form varies nowhere."""
-    config = {"strategy.form": None, "strategy.carrier": "own"}
-    runs = [record("ste", config={**config, "strategy.carrier": carrier}) for carrier in ("own", "identity")]
-    other = {"strategy.form": "rotation", "strategy.carrier": "own"}
-    found, _ = sort(*runs, record("ste", options={"component": "hard_max"}, config=other))
+def test_a_variant_is_named_by_what_differs_from_its_strategys_defaults():
+    """So that `ste` with its own carrier has one name, whether or not other carriers are in its block."""
+    config = {"strategy.form": None, "strategy.carrier": "own", "strategy.width": 1.0}
+    settings = [{"strategy.carrier": "identity"}, {"strategy.carrier": "clipped", "strategy.width": 2.0}, {}]
+    runs = [record("ste", config={**config, **setting}) for setting in settings]
+    found, _ = sort(*runs, record("ste", options={"component": "hard_max"}, config=config))
     assert [[v.name for v in block.variants] for block in found] == [
-        ["ste (carrier=identity)", "ste (carrier=own)"],
-        ["ste (carrier=own)"],
+        ["ste", "ste (carrier=clipped, width=2.0)", "ste (carrier=identity)"],
+        ["ste"],
     ]
+    unused = [record("ste", config={"strategy.kernel": kernel}) for kernel in (None, "logistic")]
+    assert [v.name for v in sort(*unused)[0][0].variants] == ["ste", "ste (kernel=logistic)"]
+    own = [record("mine", config={"strategy.a": a}) for a in (1, 2)]
+    assert [v.name for v in sort(*own)[0][0].variants] == ["mine (a=1)", "mine (a=2)"]
 
 
 def test_trials_are_ordered_as_numbers_and_before_texts_and_have_only_values_that_are_set():

@@ -73,7 +73,8 @@ def found(outcome, policy):
         assert lines(outcome.folder)[-1]["step"] == LOGGED
         return outcome.reason
     assert outcome.status == "DONE"
-    return next(line for line in said.splitlines() if line.startswith("note: training") and policy in line)
+    notes = (note for note in said.replace("\n  ", " ").splitlines() if note.startswith("note: training"))
+    return next(note for note in notes if policy in note)
 
 
 @pytest.mark.parametrize("value", [math.nan, pytest.param(math.inf, marks=pytest.mark.slow)], ids=str)

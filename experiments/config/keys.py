@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from experiments.config.config_hash import NOT_HASHED
 from experiments.config.settings import GROUPS, Settings
 from experiments.tracking.flat_config import flatten
@@ -33,6 +35,12 @@ def option_keys(conf: Path, group: str, option: str) -> list[str]:
     """The dotted keys of one option."""
     text = (conf / group / f"{option}.yaml").read_text()
     return [f"{group}.{key}" for key in re.findall(r"^([a-z]\w*):", text, re.MULTILINE)]
+
+
+def option_values(conf: Path, group: str, option: str) -> dict[str, Any]:
+    """The values of one option's keys as its file has them; empty if there is no such file."""
+    path = conf / group / f"{option}.yaml"
+    return dict(yaml.safe_load(path.read_text())) if path.is_file() else {}
 
 
 def hyperparameters(plain: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, Any]:

@@ -1,19 +1,22 @@
 """Sorts runs into blocks, whose strategies are compared, and each block into variants, trials and seeds.
 
 - A *block* shares component, model, data and every setting that was varied for its own sake (`component.bits=2,4`).
-- A *variant* of a block is a strategy with one setting of its options (`ste` with `strategy.carrier=identity`).
+- A *variant* of a block is a strategy with one setting of its options (`ste` with `strategy.carrier=identity`). Its
+  name has the varied options whose values are not those of the strategy's file.
 - A *trial* of a variant is one choice of the tuned keys (learning rate, temperature).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 from experiments.compare.reading.run_record import RunRecord
+from experiments.conf_folder import CONF
+from experiments.config.keys import option_values
 from experiments.config.settings import CONDUCT
 from experiments.plotting import rank
 
@@ -23,6 +26,7 @@ INCIDENTAL = (*CONDUCT, "threads", "device", "log_every", "detect_anomaly")
 INCIDENTAL_DATA = ("data.root", "data.download")
 
 Key = TypeVar("Key", bound=Hashable)
+Options = tuple[tuple[str, str], ...]  # keys of a strategy and their values
 
 
 @dataclass
@@ -72,8 +76,7 @@ def blocks(runs: Sequence[RunRecord], tuned: Sequence[str], notes: list[str]) ->
     present = [run for run in runs if run.outcome != "n/a"]
     keys = _block_keys(present, tuned)
     named = _group(present, lambda run: _parts(run, keys, tuned))
-    naming = _naming_keys(named.values(), tuned)
-    found = [_block(parts, members, naming, tuned, notes) for parts, members in sorted(named.items())]
+    found = [_block(parts, members, tuned, notes) for parts, members in sorted(named.items())]
     for run in runs:
         if run.outcome == "n/a":
             for block in found:
@@ -99,7 +102,7 @@ def _block_keys(runs: list[RunRecord], tuned: Sequence[str]) -> list[str]:
     keys: dict[str, None] = {}
     options = ("component", "model", "data", "optimizer")
     for members in _group(runs, lambda run: tuple(run.options[group] for group in options)).values():
-        by_strategy = _by_strategy(members).values()
+        by_strategy = _group(members, lambda run: run.options["strategy"]).values()
         for key in {key: None for run in members for key in run.config}:
             if key in left_out or key.startswith("strategy."):
                 continue
@@ -115,39 +118,33 @@ def _parts(run: RunRecord, keys: Sequence[str], tuned: Sequence[str]) -> tuple[s
     return (*filter(None, parts), *(f"{key}={run.config[key]}" for key in keys if key in run.config))
 
 
-def _naming_keys(blocks: Iterable[list[RunRecord]], tuned: Sequence[str]) -> dict[str, list[str]]:
-    """Of each strategy the own keys that vary in some block: they name its variants, with one name in all blocks."""
-    keys: dict[str, list[str]] = defaultdict(list)
-    for runs in blocks:
-        for strategy, own in _by_strategy(runs).items():
-            found = [key for key in _varied_keys(own) if key.startswith("strategy.") and key not in tuned]
-            keys[strategy] += [key for key in found if key not in keys[strategy]]
-    return keys
-
-
-def _by_strategy(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
-    return _group(runs, lambda run: run.options["strategy"])
-
-
-def _block(
-    parts: tuple[str, ...],
-    runs: list[RunRecord],
-    naming: Mapping[str, Sequence[str]],
-    tuned: Sequence[str],
-    notes: list[str],
-) -> RunBlock:
+def _block(parts: tuple[str, ...], runs: list[RunRecord], tuned: Sequence[str], notes: list[str]) -> RunBlock:
     variants = []
-    for strategy, members in sorted(_by_strategy(runs).items(), key=lambda pair: rank(pair[0])):
-        by_options = _group(members, partial(_options, naming[strategy]))
-        for options, own in sorted(by_options.items()):
-            variants.append(Variant(strategy, f"{strategy} {options}".strip(), _trials(own, tuned, notes)))
+    by_strategy = _group(runs, lambda run: run.options["strategy"])
+    for strategy, members in sorted(by_strategy.items(), key=lambda pair: rank(pair[0])):
+        varied = [key for key in _varied_keys(members) if key.startswith("strategy.") and key not in tuned]
+        by_options = _group(members, partial(_options, varied))
+        names = _names(strategy, list(by_options))
+        for options, own in sorted(by_options.items(), key=lambda pair: names[pair[0]]):
+            variants.append(Variant(strategy, names[options], _trials(own, tuned, notes)))
     return RunBlock(parts, variants, {}, _differences(variants, tuned))
 
 
-def _options(varied: Sequence[str], run: RunRecord) -> str:
-    known = [(key, value) for key in varied if (value := run.config.get(key)) is not None]  # a null key is not in use
-    values = [f"{key.removeprefix('strategy.')}={value}" for key, value in known]
-    return f"({', '.join(values)})" if values else ""
+def _options(varied: Sequence[str], run: RunRecord) -> Options:
+    """The values of the varied keys; a null key is not in use."""
+    known = [(key.removeprefix("strategy."), run.config.get(key)) for key in varied]
+    return tuple((key, str(value)) for key, value in known if value is not None)
+
+
+def _names(strategy: str, found: Sequence[Options]) -> dict[Options, str]:
+    """A unique name for each variant: the strategy, with its values that are not the default ones if that suffices."""
+    defaults = {(key, str(value)) for key, value in option_values(CONF, "strategy", strategy).items()}
+    short = {options: _name(strategy, [pair for pair in options if pair not in defaults]) for options in found}
+    return short if len(set(short.values())) == len(found) else {options: _name(strategy, options) for options in found}
+
+
+def _name(strategy: str, options: Sequence[tuple[str, str]]) -> str:
+    return f"{strategy} ({', '.join(f'{key}={value}' for key, value in options)})" if options else strategy
 
 
 def _varied_keys(runs: Sequence[RunRecord]) -> list[str]:
