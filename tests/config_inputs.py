@@ -14,7 +14,7 @@ TEXT = ["'<script>alert(1)</script>'", "'; rm -rf /'", "os.system", "../../etc/p
 NAMES = {
     "schedule": ["constant", "linear", "exponential", "cosine", "sigmoid"],
     "kernel": ["logistic", "normal", "uniform", "triangular", "cauchy", "fast_sigmoid"],
-    "carrier": ["identity", "clipped", "sine", "power"],
+    "carrier": ["identity", "clipped", "sine", "power", "smooth_peak"],
     "range": ["fixed", "learned_step", "learned_clip"],
     "precision": ["float32", "float64", "bfloat16", "float16"],
 }

@@ -11,8 +11,14 @@ from experiments.training.build import build_model, drop_unused_knobs
 from experiments.training.trainer import Trainer
 from products import gradients
 from runs import compose
-from surrogates import HardLayer, anneal, hard_layers
+from surrogates import EmptyCell, HardLayer, Op, anneal, hard_layers
+from surrogates.kernels import KERNELS
+from surrogates.ops.floor import Floor
 from surrogates.ops.heaviside import Heaviside
+from surrogates.ops.max import Max
+from surrogates.ops.maximum import Maximum
+from surrogates.ops.quantize import Quantize
+from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
 from surrogates.strategies.smooth import Smooth
@@ -118,3 +124,39 @@ def test_the_power_carrier_has_the_published_derivative(power: float) -> None:
         torch.testing.assert_close(gradients(lambda x, op=op: strategy(op, x), [x])[0], expected)
     with pytest.raises(ValueError, match=r"power must be at least 1.*0\.5"):
         StraightThrough(power=0.5)
+
+
+def test_the_power_follows_a_quarter_of_a_cosine_to_its_end() -> None:
+    """o(p) = o + (1 - cos(pi p / 2)) (end - o): from 1 to 3 it is 1, 1.586 and 3 at the shares 0, 1/2 and 1."""
+    layer = HardLayer(Sign(), StraightThrough(carrier="power", power=1.0, final_power=3.0, width=1.5))
+    x = torch.tensor([0.5], dtype=torch.float64)
+    for share, power in ((0.0, 1.0), (0.5, 3 - 2**0.5), (1.0, 3.0)):
+        layer.anneal(share)
+        assert gradients(layer, [x])[0].item() == pytest.approx(0.5 ** (1 / power - 1) / power, rel=1e-12)
+    assert layer.strategy.changes
+    with pytest.raises(ValueError, match="final_power needs carrier=power, got carrier=own"):
+        StraightThrough(final_power=3.0)
+
+
+STEPS = [Heaviside(), Sign(), Round(), Quantize(3), Floor(), Floor(low=-1.0, high=1.0, step=0.5)]
+
+
+@pytest.mark.parametrize("op", STEPS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_derivative_of_smooth_peak_at_a_jump_is_the_jump(op: Op, kernel: str) -> None:
+    """At T = 0.02 neighbouring steps are far away; the jump is measured on both sides of x0."""
+    if op.needs_mean and not KERNELS[kernel].has_mean:
+        pytest.skip("the expectation does not exist")
+    x0 = {"Round": 0.5, "Quantize": Quantize(3).step / 2}.get(type(op).__name__, 0.0)
+    strategy = StraightThrough(carrier="smooth_peak", kernel=kernel, temperature=0.02)
+    x = torch.tensor([x0], dtype=torch.float64)
+    jump = op.hard(x + 1e-6) - op.hard(x - 1e-6)
+    (got,) = gradients(lambda x: strategy(op, x), [x])
+    torch.testing.assert_close(got, jump, rtol=0.02 if KERNELS[kernel].has_mean else 0.05, atol=0)
+    assert torch.equal(strategy(op, x), op.hard(x))
+
+
+@pytest.mark.parametrize("op", [ReLU(), Maximum(), Max()], ids=repr)
+def test_smooth_peak_needs_an_elementwise_op_that_jumps(op: Op) -> None:
+    with pytest.raises(EmptyCell, match=r"'smooth_peak' needs an "):
+        HardLayer(op, StraightThrough(carrier="smooth_peak"))

@@ -76,6 +76,18 @@ def test_variants_come_in_the_order_of_the_program_and_then_of_their_options():
     assert [v.name for v in sort(*two)[0][0].variants] == ["ste (a=1, b=1)", "ste (a=2, b=2)"]
 
 
+def test_a_variant_has_one_name_in_all_blocks():
+    """The carrier varies for `floor` only, so that it is in the name for `hard_max` too; the form varies nowhere."""
+    config = {"strategy.form": None, "strategy.carrier": "own"}
+    runs = [record("ste", config={**config, "strategy.carrier": carrier}) for carrier in ("own", "identity")]
+    other = {"strategy.form": "rotation", "strategy.carrier": "own"}
+    found, _ = sort(*runs, record("ste", options={"component": "hard_max"}, config=other))
+    assert [[v.name for v in block.variants] for block in found] == [
+        ["ste (carrier=identity)", "ste (carrier=own)"],
+        ["ste (carrier=own)"],
+    ]
+
+
 def test_trials_are_ordered_as_numbers_and_before_texts_and_have_only_values_that_are_set():
     values = (10, 0.5, 1e-05, "auto", 2)
     runs = [record(seed=i, config={"optimizer.lr": v, "strategy.temperature": None}) for i, v in enumerate(values)]

@@ -112,6 +112,11 @@ def test_the_stated_interquartile_range(kernel: Kernel) -> None:
 
 
 @every_kernel
+def test_the_stated_peak_is_the_density_at_0(kernel: Kernel) -> None:
+    assert kernel.density(torch.zeros((), dtype=torch.float64)).item() == pytest.approx(kernel.peak, rel=1e-15)
+
+
+@every_kernel
 def test_samples_follow_the_cdf(kernel: Kernel) -> None:
     """Kolmogorov-Smirnov with 100,000 draws: below 1.95 / sqrt(n), which a right sampler exceeds once in 1,000."""
     n = 100_000

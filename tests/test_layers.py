@@ -256,6 +256,28 @@ def test_binary_has_two_values() -> None:
             assert component.eval()(x).tolist() == [[-1.0, 1.0, 1.0, 1.0]]
 
 
+@pytest.mark.parametrize("carrier", ["own", "identity", "clipped", "power", "smooth", "smooth_peak"])
+def test_binary_weights_are_signs_times_the_mean_size_of_their_channel(carrier: str) -> None:
+    """dW/dw = mean|w| c'(u) / max|w| at u = w / max|w|, c the carrier on codes that jump from -1 to 1."""
+    strategy = StraightThrough(carrier=carrier, kernel="triangular", width=0.5)
+    layer = nn.Linear(40, 8, bias=False).double()
+    Binary(strategy, weights="binary").prepare(layer)
+    trained = layer.parametrizations.weight.original
+    mean, most = (of(trained.detach().abs(), 1, keepdim=True) for of in (torch.mean, torch.amax))
+    torch.testing.assert_close(layer.weight, trained.sign() * mean, rtol=1e-12, atol=0)
+    u = (trained.detach() / most).abs()
+    slopes = {
+        "own": torch.ones_like(u),
+        "identity": torch.ones_like(u),
+        "clipped": (u <= 0.5).double(),
+        "power": torch.where(u < 0.1, 0.1**-0.5, 0.5 * u**-0.5) * (u <= 0.5),
+        "smooth": 1 - u / 2,
+        "smooth_peak": 2 * (1 - u / 2),
+    }
+    (got,) = torch.autograd.grad(layer.weight.sum(), trained)
+    torch.testing.assert_close(got, slopes[carrier] * mean / most, rtol=1e-5, atol=0)
+
+
 def test_floor_is_torchs_floor_on_its_grid() -> None:
     x = torch.linspace(-3, 3, 601).unsqueeze(0)
     assert torch.equal(FloorActivation(STE)(x), (x / 0.5).floor().mul(0.5).clamp(-1, 1))

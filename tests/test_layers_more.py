@@ -101,6 +101,22 @@ def test_two_steps_of_the_straight_through_derivative_by_hand() -> None:
     assert (still == 0).all()
 
 
+@pytest.mark.parametrize("reset", ["subtract", "zero"])
+def test_a_detached_reset_passes_no_derivative(reset: str) -> None:
+    """The sum over steps of h_t times dv_t/dx, where dv grows by the leak alone, or is cut by the spike's value."""
+    layer = Spike(STE, steps=4, decay=0.5, reset=reset, detach_reset=True)
+    x = torch.linspace(-1, 2.5, 29, dtype=torch.float64).unsqueeze(0)
+    v = dv = total = torch.zeros_like(x)
+    for _ in range(4):
+        v, dv = 0.5 * v + x, 0.5 * dv + 1
+        s = (v >= 1).double()
+        total = total + 0.5 * ((v - 1).abs() <= 1) * dv
+        v, dv = (v - s, dv) if reset == "subtract" else (v * (1 - s), dv * (1 - s))
+    torch.testing.assert_close(gradients(layer, [x])[0], total / 4)
+    assert torch.equal(layer(x), Spike(STE, steps=4, decay=0.5, reset=reset)(x))
+    assert not torch.equal(gradients(Spike(STE, steps=4, decay=0.5, reset=reset), [x])[0], total / 4)
+
+
 # k winners
 
 

@@ -1,5 +1,6 @@
 """Studies: files that are refused, grids that are extended, and the whole life of one in a folder."""
 
+import re
 from itertools import combinations
 from statistics import fmean
 
@@ -75,6 +76,14 @@ def test_a_study_is_read_as_it_is_written(tmp_path):
         ({"pairs": {"a": ["component=floor"]}}, "pairs must be"),
         ({"settings": {"seed": 3}}, "seed is given twice"),
         ({"settings": {"data": "fake,digits"}}, "settings sets one value of each key"),
+        ({"variance": "optimizer"}, "variance must be"),
+        ({"variance": []}, "variance needs at least two keys, got none"),
+        ({"variance": ["optimizer"]}, "variance needs at least two keys, got optimizer"),
+        ({"variance": ["optimizer", "optimizer"]}, "variance: optimizer is given twice"),
+        ({"variance": ["optimizer", "model.width"]}, r"variance: model\.width is in no pair and in no grid"),
+        ({"variance": ["component", "optimizer.rl"]}, r"optimizer\.rl is .*; did you mean optimizer\.lr"),
+        ({"variance": ["optimizer", "strategy.temperature"]}, "temperature has the one value 1.0; a factor needs two"),
+        ({"variance": ["optimizer", "component"], "choosing_seeds": [7]}, "variance needs at least two choosing_seeds"),
         ({"budget": {"runs": 3}}, r"budget\.extensions is missing"),
         ({"budget": {"runs": 3, "hours": 1}}, r"there is no key budget\.hours"),
     ],
@@ -186,7 +195,8 @@ def test_the_life_of_a_study(tmp_path, monkeypatch, capsys):
     """Interrupted between two stages, resumed with another launcher, refused once its file changed."""
     read_files_once()
     pairs = {"all": {"component": "floor", "strategy": "subgradient,ste"}, "none": TINY["pairs"]["none"]}
-    changes = {"pairs": pairs, "grids": {"optimizer.lr": [0.1, 1.0]}, "choosing_seeds": [100]}
+    factors = {"variance": ["strategy", "optimizer.lr"], "choosing_seeds": [100, 101]}
+    changes = {"pairs": pairs, "grids": {"optimizer.lr": [0.1, 1.0]}, **factors}
     path, folder = written(tmp_path, **changes), tmp_path / "tiny"
     with monkeypatch.context() as patch:
         begun = Stage.run
@@ -220,9 +230,13 @@ def test_the_life_of_a_study(tmp_path, monkeypatch, capsys):
         assert part in report
     assert "optimizer.lr: 0.1, 1.0; added by extension: 0.01, 10.0" in report
     assert "not applicable: none" in report
+    assert "component=floor: 2 levels of strategy, 4 levels of optimizer.lr, 2 seeds" in report
+    assert (folder / "variance.csv").exists()
     assert drawn == [folder / "report"]
     assert (folder / "table.md").read_text() in report
-    assert "expected time: choosing" in capsys.readouterr().out
+    assert re.search(
+        r"expected time: choosing .*; with extensions of grids at most \d+:\d\d\n", capsys.readouterr().out
+    )
 
     assert run(written(tmp_path, **changes, expectation="It does not."), folder) == 2
     assert "expectation was 'Through the identity it does.', now 'It does not.'" in capsys.readouterr().err

@@ -1,6 +1,9 @@
 """The callbacks of Lightning and the Hugging Face Trainer train and measure as `Monitor` in a plain loop."""
 
 import importlib
+import json
+import os
+import subprocess
 import sys
 
 import pytest
@@ -172,6 +175,52 @@ def test_lightning_resumes_at_the_step_reached(lightning, lightning_run, tmp_pat
         assert row == pytest.approx({tag: expected[step][tag] for tag in row})
     for name, tensor in whole.state_dict().items():
         torch.testing.assert_close(resumed.state_dict()[name], tensor)
+
+
+TWO_PROCESSES = """
+import json, sys, torch, lightning
+import hardgrad as hg
+from hardgrad.lightning import MonitorCallback
+from torch.utils.data import DataLoader, TensorDataset
+
+class Task(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.net = torch.nn.Sequential(torch.nn.Linear(3, 4), hg.HardLayer("sign", "gumbel"), torch.nn.Linear(4, 1))
+        self.keys = []
+
+    def training_step(self, batch, index):
+        self.keys.append(self.net[1].noise_key)
+        return torch.nn.functional.mse_loss(self.net(batch[0]), batch[1])
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+if __name__ == "__main__":
+    task, watch = Task(), MonitorCallback(seed=3)
+    quiet = dict(logger=False, enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False)
+    trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_steps=3, callbacks=[watch], **quiet)
+    trainer.fit(task, DataLoader(TensorDataset(torch.randn(16, 3), torch.randn(16, 1)), batch_size=2))
+    with open(f"{sys.argv[1]}/{trainer.global_rank}.json", "w") as file:
+        json.dump([task.keys, watch.values["grad_norm/total"]], file)
+"""
+
+
+@pytest.mark.nightly
+def test_two_processes_of_lightning_draw_their_own_noise_and_share_gradients(lightning, tmp_path):
+    script = tmp_path / "two.py"
+    script.write_text(TWO_PROCESSES)
+    subprocess.run(
+        [sys.executable, str(script), str(tmp_path)],
+        check=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    (keys, norm), (other_keys, other_norm) = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
+    assert keys == [[3, step, 0] for step in (1, 2, 3)]
+    assert other_keys == [[3, step, 0, 1] for step in (1, 2, 3)]
+    assert norm == other_norm
 
 
 @pytest.mark.nightly

@@ -5,6 +5,7 @@ The state of a study is that of its run folders: the same command reads it from 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from experiments.study.pair_check import CheckedPair, check_pairs
 from experiments.study.stage import Caller, Stage, TrialRun, due
 from experiments.study.study_file import Study
 from experiments.study.time_needed import expected_seconds, measure_speeds
-from experiments.study.trials import Point, extend, keys_at_edge, new_points
+from experiments.study.trials import Point, extend, extend_scales, keys_at_edge, new_points
 from experiments.sweep.outcomes import JobReport
 from experiments.sweep.plan import REFUSED
 from experiments.sweep.preview import duration
@@ -31,9 +32,9 @@ class PlannedOnly(Exception):
 
 @dataclass
 class Protocol:
-    """A study in a folder. `pairs`, `stages`, `grids`, `choices` and `reported` grow as it advances.
+    """A study in a folder. `pairs`, `stages`, `grids`, `choices` and the runs grow as it advances.
 
-    - `reported`: the runs of the reporting stage
+    - `tried`: the runs of the choosing stages; `reported`: those of the reporting stage
     - `grids`: the grids of the file, then those after each extension
     - `limit`: why grids were not extended further; empty if no best value lies at an edge
     """
@@ -46,6 +47,7 @@ class Protocol:
     stages: list[Stage] = field(default_factory=list)
     grids: list[Grids] = field(default_factory=list)
     choices: list[Choice] = field(default_factory=list)
+    tried: list[TrialRun] = field(default_factory=list)
     reported: list[TrialRun] = field(default_factory=list)
     limit: str = ""
 
@@ -64,11 +66,11 @@ class Protocol:
         self._say_time(planned)
         if not self.dry_run:
             begin()
-        runs = self._finish(first, planned)
-        self.choices = choose(runs)
+        self.tried = self._finish(first, planned)
+        self.choices = choose(self.tried)
         while (extension := self._extension()) is not None:
-            runs += self._finish(*extension)
-            self.choices = choose(runs)
+            self.tried += self._finish(*extension)
+            self.choices = choose(self.tried)
         for choice in self.choices:
             print(f"chosen for {choice}")
         reporting = self._reporting({choice.pair: choice.trial for choice in self.choices})
@@ -137,7 +139,16 @@ class Protocol:
         options = self.caller.options
         parts = [expected_seconds(jobs, own, options) for jobs, own in zip(stages, (speeds, later), strict=True)]
         named = f"choosing {duration(parts[0])}, reporting {duration(parts[1])}, together {duration(sum(parts))}"
-        print(f"expected time: {named}; extensions of grids take more", flush=True)
+        longest = parts[0] * self._growth(len(stages[0])) + parts[1]
+        print(f"expected time: {named}; with extensions of grids at most {duration(longest)}", flush=True)
+
+    def _growth(self, choosing: int) -> float:
+        """How many times the jobs that choose there are at most, with all extensions that the budget allows."""
+        grids = [self.grids[0]]
+        for _ in range(self.study.extensions):
+            grids.append(extend_scales(grids[-1]))
+        trials = [sum(math.prod(len(grid[key]) for key in pair.keys) for pair in self._applicable) for grid in grids]
+        return min(trials[-1] / trials[0], (self.study.runs - self._reporting_runs) / choosing)
 
     def _finish(self, stage: Stage, planned: Sequence[JobReport]) -> list[TrialRun]:
         """Runs what is missing of a stage."""

@@ -12,6 +12,7 @@ from hydra.errors import HydraException
 from experiments.config.folder_names import override_key
 from experiments.config.keys import options
 from experiments.config.values import ConfigError, check_values, refuse_unknown, suggestion
+from experiments.study.factors import check_factors
 from experiments.sweep.listing import job_overrides
 from experiments.tracking.flat_config import flatten
 from experiments.tracking.strict_yaml import read_yaml
@@ -30,6 +31,7 @@ OPTIONAL: dict[str, Any] = {
     "reporting_settings": dict[str, Any],
     "baseline": str,
     "margin": float,
+    "variance": list[str],
 }
 BUDGET = ("runs", "extensions")
 
@@ -49,6 +51,7 @@ class Study:
     - `settings`: overrides of all runs; `reporting_settings`: further ones of the reporting stage
     - `grids`: the values tried of each key
     - `margin`: the largest difference that does not matter, in points; None if nothing is to be called equivalent
+    - `variance`: the factors of the analysis of variance; empty if there is none
     - `runs`: the most runs of the study; `extensions`: how often grids may be extended
     - `content`: the file as it was read
     """
@@ -63,6 +66,7 @@ class Study:
     reporting_seeds: tuple[int, ...]
     baseline: str
     margin: float | None
+    variance: tuple[str, ...]
     runs: int
     extensions: int
     content: Mapping[str, Any]
@@ -109,6 +113,7 @@ def _check(content: Any) -> Study:
         _seeds("reporting_seeds", content["reporting_seeds"]),
         content.get("baseline", "subgradient"),
         content.get("margin"),
+        tuple(content.get("variance", ())),
         content["budget"]["runs"],
         content["budget"]["extensions"],
         content,
@@ -121,6 +126,10 @@ def _check(content: Any) -> Study:
     for pair in study.pairs:
         fixed = map(override_key, (*pair.overrides, *study.settings, *study.reporting_settings))
         _refuse_repeats(f"pair {pair.name}, settings and grids", [*fixed, *study.grids, "seed"])
+    _refuse_repeats("variance", study.variance)
+    if "variance" in content:
+        overrides = [text for pair in study.pairs for text in pair.overrides]
+        check_factors(study.variance, overrides, study.grids, study.choosing_seeds)
     return study
 
 

@@ -17,6 +17,7 @@ from experiments.compare.statistics.results import Question
 from experiments.study.protocol import Protocol
 from experiments.study.registration import COPY, digest
 from experiments.study.truth.report import write_truth
+from experiments.study.variance.report import write_variance
 from experiments.sweep.preview import duration
 from experiments.tracking.outputs import write_text
 
@@ -26,7 +27,8 @@ NAMED = ("versions.torch", "versions.python", "cpu.model", "threads", "device", 
 def write_report(protocol: Protocol) -> Path:
     """Compares the runs of a study, prints the answer and writes `report/`, `table.md` and `study.md`; the last's path.
 
-    For runs with `diagnostics=truth` it also writes `truth.csv` and `truth.svg`.
+    For runs with `diagnostics=truth` it also writes `truth.csv` and `truth.svg`, for a study with `variance` also
+    `variance.csv` and `variance.svg`.
 
     Raises OutputFailed if a file cannot be written.
     """
@@ -39,11 +41,12 @@ def write_report(protocol: Protocol) -> Path:
         write(report, folder / "report", workers)
     write_text(folder / "table.md", readme.render(report))
     truth = write_truth(protocol.reported, folder)
-    write_text(folder / "study.md", "\n".join(_lines(protocol, report, truth)) + "\n")
+    variance = write_variance(protocol.tried, study.variance, folder) if study.variance else ""
+    write_text(folder / "study.md", "\n".join(_lines(protocol, report, truth, variance)) + "\n")
     return folder / "study.md"
 
 
-def _lines(protocol: Protocol, report: ComparisonReport, truth: str) -> Iterator[str]:
+def _lines(protocol: Protocol, report: ComparisonReport, truth: str, variance: str) -> Iterator[str]:
     study = protocol.study
     first = min(run.started for run in report.runs)[:19]
     yield from (f"# Study {protocol.folder.name}", "", "## Question", "", study.question, "")
@@ -52,6 +55,8 @@ def _lines(protocol: Protocol, report: ComparisonReport, truth: str) -> Iterator
     yield from ("", "## Result", "", readme.render(report), "More in [the comparison](report/report.md).", "")
     if truth:
         yield from ("## The gradient's truth and training", "", "![correlations](truth.svg)", "", truth)
+    if variance:
+        yield from ("## Analysis of variance", "", variance)
     yield from ("## Protocol", "", f"- all runs: {', '.join(study.settings) or 'the defaults'}")
     if study.reporting_settings:
         yield f"- reporting stage: {', '.join(study.reporting_settings)}"

@@ -59,6 +59,11 @@ def extend(grid: Grid, keys: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     return {key: _longer(values) if key in keys else values for key, values in grid.items()}
 
 
+def extend_scales(grid: Grid) -> dict[str, tuple[Any, ...]]:
+    """The grid with one more value at both ends of every key that can be extended."""
+    return extend(grid, [key for key, values in grid.items() if _is_scale(values)])
+
+
 def _longer(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Continues the ratio of the two outermost values, to two digits; whole numbers stay whole and above 0."""
     low, high = sorted(values)[:2], sorted(values)[:-3:-1]

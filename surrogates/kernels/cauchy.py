@@ -12,6 +12,7 @@ class Cauchy(Kernel):
     """density 1 / (pi (1 + u^2)), the derivative of arctan; no mean. Width 2."""
 
     interquartile_range = 2.0
+    peak = 1 / math.pi
     has_mean = False
 
     def cdf(self, u: Tensor) -> Tensor:

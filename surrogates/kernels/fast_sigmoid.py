@@ -10,6 +10,7 @@ class FastSigmoid(Kernel):
     """density 1 / (2 (1 + |u|)^2), the SuperSpike derivative (Zenke & Ganguli 2018); no mean. Width 2."""
 
     interquartile_range = 2.0
+    peak = 0.5
     has_mean = False
 
     def cdf(self, u: Tensor) -> Tensor:

@@ -15,12 +15,14 @@ from torch import Tensor
 class Kernel:
     """The symmetric law of a noise variable e; its methods keep the shape of u = x / T.
 
-    `interquartile_range` is that of e. Compare kernels at equal width, not at equal T.
+    `interquartile_range` is that of e, `peak` the largest value of its density, F'(0). Compare kernels at equal width,
+    not at equal T.
     """
 
     has_mean: ClassVar[bool] = True
     boxes: ClassVar[int] = 0  # of a law of bounded support: how many uniform laws it is the sum of
     interquartile_range: ClassVar[float]
+    peak: ClassVar[float]
     reach: ClassVar[tuple[float, float]] = (math.inf, math.inf)  # float32, float64: the cdf is exactly 0 or 1 beyond it
 
     def cdf(self, u: Tensor) -> Tensor:

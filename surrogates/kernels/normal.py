@@ -12,6 +12,7 @@ class Normal(Kernel):
     """density exp(-u^2 / 2) / sqrt(2 pi). Width 1.349."""
 
     interquartile_range = 2 * 0.6744897501960817
+    peak = 1 / math.sqrt(2 * math.pi)
     reach = (5.5, 8.5)
 
     def cdf(self, u: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ class Triangular(Kernel):
     """density 1 - |u| on (-1, 1). Width 2 - sqrt(2)."""
 
     interquartile_range = 2 - math.sqrt(2)
+    peak = 1.0
     reach = (1.0, 1.0)
     boxes = 2
 

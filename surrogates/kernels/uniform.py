@@ -11,6 +11,7 @@ class Uniform(Kernel):
     """density 1/2 on (-1, 1), 0 at the bounds. Width 1."""
 
     interquartile_range = 1.0
+    peak = 0.5
     reach = (1.0, 1.0)
     boxes = 1
 

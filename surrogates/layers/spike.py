@@ -24,13 +24,13 @@ class Spike(Component):
       output the firing rate, the mean of s, a multiple of 1 / steps.
     - `layer.over_time(x)` has the time axis first, as in snntorch and spikingjelly: currents or spikes (time, batch,
       width, ...) to the spikes s of the same shape.
-    Reaching the threshold fires. The reset is not detached: the strategy's derivative passes through it as through the
-    counted spikes.
+    Reaching the threshold fires. The strategy's derivative passes through the reset as through the counted spikes. With
+    `detach_reset` the s of the reset is a constant, as in Zenke and Vogels 2021 (Neural Computation 33).
     Raises ValueError if steps is below 1, decay outside [0, 1], threshold not positive, or reset unknown.
     Raises ValueError in `over_time` if the input has fewer than three dimensions or no time step.
     """
 
-    shown = ("steps", "decay", "threshold", "reset")
+    shown = ("steps", "decay", "threshold", "reset", "detach_reset")
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class Spike(Component):
         decay: float = 0.9,
         threshold: float = 1.0,
         reset: Reset = "subtract",
+        detach_reset: bool = False,
     ) -> None:
         super().__init__()
         require_count(steps=steps)
@@ -48,7 +49,8 @@ class Spike(Component):
             raise ValueError(f"threshold must be positive and finite, got {threshold}")
         require_float32(decay=decay, threshold=threshold)
         require_word("reset", reset, get_args(Reset))
-        self.steps, self.decay, self.threshold, self.reset = steps, decay, threshold, reset
+        self.steps, self.decay, self.threshold = steps, decay, threshold
+        self.reset, self.detach_reset = reset, detach_reset
         self.fire = HardLayer(Heaviside(), strategy)
 
     @property
@@ -78,4 +80,5 @@ class Spike(Component):
         """The membrane potential after one time step, and the spikes of that step."""
         v = self.decay * v + current
         fired: Tensor = self.fire(v - self.threshold)
-        return v - self.threshold * fired if self.reset == "subtract" else v * (1 - fired), fired
+        s = fired.detach() if self.detach_reset else fired
+        return v - self.threshold * s if self.reset == "subtract" else v * (1 - s), fired

@@ -1,13 +1,14 @@
 """Straight-through: a hard value with a surrogate derivative."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from surrogates.core import EmptyCell, Op, detached, graft, in_float32, passing_between
+from surrogates.core import EmptyCell, Op, Strategy, detached, graft, in_float32, passing_between
 from surrogates.kernels import KERNELS, Kernel, KernelName
 from surrogates.known import dual
 from surrogates.staircases.recompute import with_slopes
@@ -28,15 +29,20 @@ class StraightThrough(Tempered):
     - `clipped`: x where |x| <= `width`;
     - `power`: sign(x) |x|^(1/o), o = `power` >= 1, for |x| between 0.1 and `width`; inside a chord, outside constant.
       Its derivative |x|^(1/o - 1) / o goes from the identity's (o = 1) towards the sign's own (o -> infinity) (ReSTE,
-      Wu et al. 2023, arXiv 2308.06689, with width = 1.5);
-    - `smooth`: the smooth reading under `kernel`, or its form named by `form`.
-    `temperature` is that of the smooth carrier, or of an own proxy that has one. It is independent of any forward pass.
+      Wu et al. 2023, arXiv 2308.06689, with width = 1.5). With `final_power` o(p) = o + (1 - cos(pi p / 2))
+      (final_power - o) at the share p of training, as in the authors' code, which goes from 1 to 3;
+    - `smooth`: the smooth reading under `kernel`, or its form named by `form`. Its derivative at a jump of 1 has the
+      area 1;
+    - `smooth_peak`: the smooth reading under `kernel` times T / F'(0), F' the kernel's density and T in units of x. Its
+      derivative at a jump of 1 has the peak 1, as in snntorch and in Zenke and Vogels 2021 (Neural Computation 33).
+    `temperature` is that of a smooth carrier, or of an own proxy that has one. It is independent of any forward pass.
     (Bi-Real net's ApproxSign, arXiv 1808.00278, is sign with the smooth carrier, kernel triangular, at T = 1.)
     """
 
-    carrier: Literal["own", "identity", "clipped", "power", "smooth"] = "own"
+    carrier: Literal["own", "identity", "clipped", "power", "smooth", "smooth_peak"] = "own"
     width: float = 1.0
     power: float = 2.0
+    final_power: float | None = None
     kernel: KernelName | None = "logistic"
     form: str | None = None
 
@@ -44,8 +50,11 @@ class StraightThrough(Tempered):
         super().__post_init__()
         if not self.width > 0:
             raise ValueError(f"width must be positive, got {self.width}")
-        if not 1 <= self.power < float("inf"):
-            raise ValueError(f"power must be at least 1 and finite, got {self.power}")
+        for name, power in (("power", self.power), ("final_power", self.final_power)):
+            if power is not None and not 1 <= power < math.inf:
+                raise ValueError(f"{name} must be at least 1 and finite, got {power}")
+        if self.final_power is not None and self.carrier != "power":
+            raise ValueError(f"final_power needs carrier=power, got carrier={self.carrier}")
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:
         value, kernel = op.hard(*detached(x)), self._kernel_of_slopes(op)
@@ -70,8 +79,19 @@ class StraightThrough(Tempered):
             return in_float32(_power, x[0], width=self.width, exponent=1 / self.power)
         if self.carrier == "smooth":
             return smooth_reading(op, *x, kernel=self.kernel, T=T, form=self.form)
+        if self.carrier == "smooth_peak":
+            assert self.kernel is not None
+            return smooth_reading(op, *x, kernel=self.kernel, T=T).mul(
+                T * op.temperature_unit / KERNELS[self.kernel].peak
+            )
         proxy = op.reading("proxy", self.form)
         return in_float32(proxy, *x, T=T) if op.tempered_proxy else proxy(*x, T=T)
+
+    def at(self, progress: float) -> Strategy:
+        if self.final_power is None:
+            return self
+        share = 1 - math.cos(0.5 * math.pi * progress)
+        return replace(self, power=(1 - share) * self.power + share * self.final_power, final_power=None)
 
     def check(self, op: Op) -> None:
         if self.carrier == "own":
@@ -85,9 +105,14 @@ class StraightThrough(Tempered):
                 f"carrier '{self.carrier}' needs an op whose output has the shape of its one input, "
                 f"not {type(op).__name__}; use carrier 'own' or 'smooth'"
             )
+        elif self.carrier == "smooth_peak":
+            check_smooth(op, self.kernel)
+            if op.continuous or not op.takes_kernel():
+                needed = "an elementwise op that jumps"
+                raise EmptyCell(f"carrier 'smooth_peak' needs {needed}, not {type(op).__name__}; use 'smooth'")
 
     def uses(self, op: Op) -> frozenset[str]:
-        if self.carrier == "smooth":
+        if self.carrier in ("smooth", "smooth_peak"):
             return smooth_knobs(op, self.form)
         return frozenset({"temperature"} if self.carrier == "own" and op.tempered_proxy else ())
 

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -72,7 +72,8 @@ def blocks(runs: Sequence[RunRecord], tuned: Sequence[str], notes: list[str]) ->
     present = [run for run in runs if run.outcome != "n/a"]
     keys = _block_keys(present, tuned)
     named = _group(present, lambda run: _parts(run, keys, tuned))
-    found = [_block(parts, members, tuned, notes) for parts, members in sorted(named.items())]
+    naming = _naming_keys(named.values(), tuned)
+    found = [_block(parts, members, naming, tuned, notes) for parts, members in sorted(named.items())]
     for run in runs:
         if run.outcome == "n/a":
             for block in found:
@@ -98,7 +99,7 @@ def _block_keys(runs: list[RunRecord], tuned: Sequence[str]) -> list[str]:
     keys: dict[str, None] = {}
     options = ("component", "model", "data", "optimizer")
     for members in _group(runs, lambda run: tuple(run.options[group] for group in options)).values():
-        by_strategy = _group(members, lambda run: run.options["strategy"]).values()
+        by_strategy = _by_strategy(members).values()
         for key in {key: None for run in members for key in run.config}:
             if key in left_out or key.startswith("strategy."):
                 continue
@@ -114,12 +115,30 @@ def _parts(run: RunRecord, keys: Sequence[str], tuned: Sequence[str]) -> tuple[s
     return (*filter(None, parts), *(f"{key}={run.config[key]}" for key in keys if key in run.config))
 
 
-def _block(parts: tuple[str, ...], runs: list[RunRecord], tuned: Sequence[str], notes: list[str]) -> RunBlock:
+def _naming_keys(blocks: Iterable[list[RunRecord]], tuned: Sequence[str]) -> dict[str, list[str]]:
+    """Of each strategy the own keys that vary in some block: they name its variants, with one name in all blocks."""
+    keys: dict[str, list[str]] = defaultdict(list)
+    for runs in blocks:
+        for strategy, own in _by_strategy(runs).items():
+            found = [key for key in _varied_keys(own) if key.startswith("strategy.") and key not in tuned]
+            keys[strategy] += [key for key in found if key not in keys[strategy]]
+    return keys
+
+
+def _by_strategy(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
+    return _group(runs, lambda run: run.options["strategy"])
+
+
+def _block(
+    parts: tuple[str, ...],
+    runs: list[RunRecord],
+    naming: Mapping[str, Sequence[str]],
+    tuned: Sequence[str],
+    notes: list[str],
+) -> RunBlock:
     variants = []
-    by_strategy = _group(runs, lambda run: run.options["strategy"])
-    for strategy, members in sorted(by_strategy.items(), key=lambda pair: rank(pair[0])):
-        varied = [key for key in _varied_keys(members) if key.startswith("strategy.") and key not in tuned]
-        by_options = _group(members, partial(_options, varied))
+    for strategy, members in sorted(_by_strategy(runs).items(), key=lambda pair: rank(pair[0])):
+        by_options = _group(members, partial(_options, naming[strategy]))
         for options, own in sorted(by_options.items()):
             variants.append(Variant(strategy, f"{strategy} {options}".strip(), _trials(own, tuned, notes)))
     return RunBlock(parts, variants, {}, _differences(variants, tuned))

@@ -34,7 +34,8 @@ def write_truth(runs: Sequence[TrialRun], folder: Path) -> str:
     if not any(row.all for row in rows):
         return ""
     write_text(folder / "truth.csv", _as_csv(rows))
-    save_figure(figure(rows), folder / "truth.svg", metadata={"Date": None})
+    with style():
+        save_figure(figure(rows), folder / "truth.svg", metadata={"Date": None})
     return "\n".join(_markdown(rows, measured)) + "\n"
 
 

@@ -1,0 +1,88 @@
+"""Writes the analysis of variance of a study as tables in Markdown, as CSV and as a figure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from experiments.compare.forms.markdown import draw, escape
+from experiments.compare.forms.tables import NONE, TextTable, p_value
+from experiments.plotting import style
+from experiments.study.stage import TrialRun
+from experiments.study.variance.anova import Term, analyse, ranges
+from experiments.study.variance.design import Design, arrange
+from experiments.study.variance.figure import figure
+from experiments.sweep.listing import as_typed
+from experiments.tracking.outputs import save_figure, write_text
+
+EXPLANATION = """\
+- Scores are validation accuracies of the seeds that choose. Each combination of levels has its best value of the other
+  keys of the grids, by the mean over these seeds. That lifts the scores of a combination the more, the more values are
+  about equally good.
+- Every seed is a block: it gives all combinations the same initial weights and batches.
+- share: sum of squares divided by the total (eta squared). F: mean square divided by that of the residual. Each p
+  stands alone, and assumes residuals of one variance.
+- range: the highest minus the lowest mean of the factor's levels, in points. range at best: the same, each level at its
+  best combination with the other factors."""
+HEADER = ("term", "df", "share %", "F", "p", "range", "range at best")
+
+
+def write_variance(runs: Sequence[TrialRun], factors: Sequence[str], folder: Path) -> str:
+    """Writes `variance.csv` and `variance.svg` into the folder, and gives the tables in Markdown.
+
+    Raises OutputFailed if a file cannot be written.
+    """
+    designs = arrange(runs, factors)
+    analysed = [design for design in designs if not design.obstacle]
+    write_text(folder / "variance.csv", _as_csv(analysed))
+    lines = [EXPLANATION, _count(runs)]
+    if analysed:
+        with style():
+            save_figure(figure(analysed), folder / "variance.svg", metadata={"Date": None})
+        lines = ["![validation accuracy by factors](variance.svg)", "", *lines]
+    return "\n".join([*lines, *(line for design in designs for line in _markdown(design))]) + "\n"
+
+
+def _count(runs: Sequence[TrialRun]) -> str:
+    diverged = sum(one.run.failed for one in runs)
+    counted = f"{len(runs)} runs, of which {diverged} diverged"
+    return f"- {counted}. A combination with a diverged run at its best value counts as absent."
+
+
+def _markdown(design: Design) -> Iterator[str]:
+    levels = [f"{len(own)} levels of {factor}" for factor, own in design.levels.items()]
+    yield from ("", f"{escape(design.group)}: {escape(', '.join(levels))}, {design.scores.shape[-1]} seeds", "")
+    for factor, left_out in design.left_out.items():
+        if left_out:
+            named = f"{factor} {', '.join(map(as_typed, left_out))}"
+            yield from (f"Left out, because a combination is absent: {escape(named)}.", "")
+    if design.obstacle:
+        yield f"No analysis: {escape(design.obstacle)}."
+        return
+    yield from draw(TextTable("", HEADER, [_texts(*row) for row in _rows(design)]))
+
+
+def _rows(design: Design) -> Iterator[tuple[Term, Sequence[float]]]:
+    """The terms, factors with their two ranges."""
+    for term in analyse(design.scores, list(design.levels)):
+        yield term, ranges(design.scores, term.factors[0]) if len(term.factors) == 1 else ()
+
+
+def _texts(term: Term, spread: Sequence[float]) -> list[str]:
+    test = [NONE, NONE] if math.isnan(term.f) else [f"{term.f:.2f}", p_value(term.p)]
+    points = [f"{100 * value:.1f}" for value in spread] or [NONE, NONE]
+    return [term.name, str(term.df), f"{100 * term.share:.1f}", *test, *points]
+
+
+def _as_csv(designs: Sequence[Design]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["group", "term", "df", "sum_of_squares", "share", "F", "p", "range", "range_at_best"])
+    for design in designs:
+        for term, spread in _rows(design):
+            numbers = [term.squares, term.share, term.f, term.p, *(spread or (math.nan, math.nan))]
+            writer.writerow([design.group, term.name, term.df, *("" if math.isnan(x) else x for x in numbers)])
+    return text.getvalue()
