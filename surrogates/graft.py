@@ -1,4 +1,4 @@
-"""`graft`, the only place where a value gets the derivative of another tensor."""
+"""`graft`, which gives a value the derivative of another tensor."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ class _Graft(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor, carrier: Tensor) -> Tensor:
         ctx.dtype = value.dtype
-        finite = where_finite(carrier)
+        finite = finite_mask(carrier)
         ctx.save_for_backward(finite)
         ctx.save_for_forward(finite)
         return value.detach()  # no view: autograd refuses in-place writes to a view that a Function returns
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
-        return None, masked(gradient, *ctx.saved_tensors)
+        return None, mask_gradient(gradient, *ctx.saved_tensors)
 
     @staticmethod
     def jvp(ctx: Any, _: Tensor | None, tangent: Tensor) -> Tensor:
-        return masked(tangent, *ctx.saved_tensors).to(ctx.dtype)
+        return mask_gradient(tangent, *ctx.saved_tensors).to(ctx.dtype)
 
 
-def where_finite(x: Tensor) -> Tensor | None:
-    """Where x is finite; None if all of it is known to be."""
+def finite_mask(x: Tensor) -> Tensor | None:
+    """Whether each entry of x is finite; None if all are known to be."""
     return None if known_finite(x) else x.isfinite()
 
 
-def masked(gradient: Tensor, finite: Tensor | None) -> Tensor:
+def mask_gradient(gradient: Tensor, finite: Tensor | None) -> Tensor:
     """The gradient where `finite` is true, else 0; the whole gradient for None."""
     return gradient if finite is None else torch.where(finite, gradient, 0)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from surrogates.graft import masked, where_finite
+from surrogates.graft import finite_mask, mask_gradient
 from surrogates.known import number_like
 from surrogates.torch_private import transforms_active
 
@@ -68,7 +68,7 @@ class _WithSlopes(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor, slopes: Slopes, T: Tensor, *x: Tensor) -> Tensor:
         ctx.slopes = slopes
-        ctx.save_for_backward(where_finite(value), T, *x)
+        ctx.save_for_backward(finite_mask(value), T, *x)
         return value.detach()
 
     @staticmethod
@@ -78,7 +78,7 @@ class _WithSlopes(torch.autograd.Function):
         def derivatives(g: Tensor, *x: Tensor) -> tuple[Tensor, ...]:
             return tuple(g * slope for slope in ctx.slopes(*x, T=T))
 
-        return None, None, None, *_in_pieces(derivatives, len(x), masked(gradient, finite), *x)
+        return None, None, None, *_in_pieces(derivatives, len(x), mask_gradient(gradient, finite), *x)
 
 
 def _in_pieces(function: Callable[..., tuple[Tensor, ...]], count: int, *x: Tensor) -> tuple[Tensor, ...]:
