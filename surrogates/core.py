@@ -56,9 +56,10 @@ class Strategy(Member):
                 f"Give noise=torch.rand({shape}), or use a HardLayer, which draws its own"
             )
         T = self.temperature if T is None else T
-        if block.current_pass() == "value":
+        now = block.current_pass()
+        if now == "value":
             return op.hard(*detached(x))
-        act = self.relaxed if block.current_pass() == "derivative" else self.combine
+        act = self.relaxed if now == "derivative" else self.combine
         return act(op, *x, T=T, noise=noise)
 
     def combine(self, op: Op, *x: Tensor, T: Any, noise: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""`graft`, the only place where a value gets the derivative of another tensor."""
+"""`graft`, which gives a value the derivative of another tensor."""
 
 from __future__ import annotations
 
@@ -35,27 +35,25 @@ class _Graft(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor, carrier: Tensor) -> Tensor:
         ctx.dtype = value.dtype
-        ctx.save_for_backward(carrier)
-        ctx.save_for_forward(carrier)
-        return _alias(value)
+        finite = finite_mask(carrier)
+        ctx.save_for_backward(finite)
+        ctx.save_for_forward(finite)
+        return value.detach()  # no view: autograd refuses in-place writes to a view that a Function returns
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
-        (carrier,) = ctx.saved_tensors
-        return None, _where_finite(gradient.to(carrier.dtype), carrier)
+        return None, mask_gradient(gradient, *ctx.saved_tensors)
 
     @staticmethod
     def jvp(ctx: Any, _: Tensor | None, tangent: Tensor) -> Tensor:
-        (carrier,) = ctx.saved_tensors
-        return _where_finite(tangent, carrier).to(ctx.dtype)
+        return mask_gradient(tangent, *ctx.saved_tensors).to(ctx.dtype)
 
 
-def _alias(x: Tensor) -> Tensor:
-    """A tensor on x's memory that is not a view: autograd refuses in-place writes to a view that a Function returns."""
-    alias: Tensor = x.new_empty(0).set_(x.untyped_storage(), x.storage_offset(), x.shape, x.stride())
-    return alias
+def finite_mask(x: Tensor) -> Tensor | None:
+    """Whether each entry of x is finite; None if all are known to be."""
+    return None if known_finite(x) else x.isfinite()
 
 
-def _where_finite(gradient: Tensor, carrier: Tensor) -> Tensor:
-    """`gradient` where `carrier` is finite, else 0."""
-    return gradient if known_finite(carrier) else torch.where(carrier.isfinite(), gradient, 0)
+def mask_gradient(gradient: Tensor, finite: Tensor | None) -> Tensor:
+    """The gradient where `finite` is true, else 0; the whole gradient for None."""
+    return gradient if finite is None else torch.where(finite, gradient, 0)

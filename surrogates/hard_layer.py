@@ -86,10 +86,11 @@ class HardLayer(nn.Module):
 
     def _read_temperature(self) -> Tensor | float | None:
         """The temperature for the op: the buffer, or its number if reading the buffer would wait for a device."""
-        if self.temperature is None or self.temperature.device.type == "cpu" or is_traced():
-            return self.temperature
+        buffer = self.temperature
+        if buffer is None or buffer.is_cpu or is_traced():
+            return buffer
         number = self._noted_temperature()
-        return self.temperature if number is None else number
+        return buffer if number is None else number
 
     def _noise(self, x: tuple[Tensor, ...]) -> Tensor | None:
         if not self.acting.noisy(self.op):

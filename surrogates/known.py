@@ -60,7 +60,7 @@ def dual(*tensors: Tensor) -> bool:
 
 def at_hand(tensor: Tensor) -> bool:
     """Whether a tensor's numbers can be read without breaking a graph or waiting; a subclass may hold none."""
-    return not is_traced() and tensor.device.type == "cpu" and type(tensor) in (Tensor, Parameter)
+    return type(tensor) in (Tensor, Parameter) and tensor.is_cpu and not is_traced()
 
 
 def is_traced() -> bool:

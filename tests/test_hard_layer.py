@@ -15,6 +15,7 @@ from surrogates import EmptyCell, HardLayer, anneal, hard_layers, key_noise, mod
 from surrogates.core import Op, Strategy
 from surrogates.noise import uniforms
 from surrogates.ops.argmax import ArgMax
+from surrogates.ops.relu import ReLU
 from surrogates.ops.round import Round
 from surrogates.ops.sign import Sign
 from surrogates.strategies.rewrite import Rewrite
@@ -349,3 +350,14 @@ def test_a_kernel_that_is_used_matters() -> None:
         for group in groups.values():
             values = [cell.carrier(*x, T=0.03) for cell in group]
             assert all(not torch.allclose(a, b) for i, a in enumerate(values) for b in values[:i]), group
+
+
+@pytest.mark.parametrize("op", [Round(), ReLU()])
+def test_a_result_may_be_changed_in_place(op: Op) -> None:
+    """Its derivative is that before the change, times that of the change."""
+    x = torch.tensor([-1.5, 0.2, torch.inf], requires_grad=True)
+    (plain,) = torch.autograd.grad(StraightThrough()(op, x).sum(), x)
+    (changed,) = torch.autograd.grad(StraightThrough()(op, x).mul_(3).sum(), x)
+    assert torch.equal(changed, 3 * plain)
+    assert plain[:2].all()
+    assert plain[2] == 0

@@ -1,6 +1,7 @@
 """through and convert under a straight-through default: a call with a derivative keeps it, the others get another."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,16 @@ import torch
 import torch.nn.functional as F
 from test_through import CALLS, X, values
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from each import each
 from products import OPS, sample
 from surrogates import convert, through
 from surrogates.core import Op
+from surrogates.own_model import calls
 from surrogates.own_model.calls import functions
 from surrogates.own_model.choice import StrategyByOp, name_of
+from surrogates.own_model.replacer import alike
 from surrogates.strategies.ste import StraightThrough
 from surrogates.strategies.subgradient import Subgradient
 
@@ -109,3 +113,56 @@ def test_the_page_lists_the_ops() -> None:
         listed = set(re.findall(r"`(\w+)`", line))
         assert listed
         assert listed <= {name_of(op) for op in OPS if op.continuous == continuous}
+
+
+class Made(TorchFunctionMode):
+    """The torch calls that are made in a block, and those that a block inside it makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.calls.append(function.__name__)
+        return function(*args, **kwargs or {})
+
+
+@each("name", CALLS)
+def test_a_call_whose_ops_have_no_strategy_is_made_once(name: str) -> None:
+    args = CALLS[name][0]
+    x = (X.unsqueeze(0) if "pool" in name else X).clone().requires_grad_()
+    for function, inplace in functions(name):
+        given = x.clone() if inplace else x
+        with Made() as plain:
+            function(given, *args)
+        given = x.clone() if inplace else x
+        with Made() as made, through(None, lookup="ste") as report:
+            function(given, *args)
+        more = Counter(made.calls) - Counter(plain.calls)
+        indices = name in ("topk", "sort", "kthvalue", "adaptive_max_pool1d")  # whose marks hold a copy
+        assert set(more) <= {"is_floating_point", "__get__", *(("dim", "clone") if indices else ())}
+        assert [row.fate for row in report.not_replaced] == ["no strategy chosen"]
+
+
+MORE = (
+    *((torch.div, (X, 0.3), {"rounding_mode": mode}) for mode in ("floor", "trunc")),
+    *((function, (X, X), {}) for function in (torch.max, torch.min)),
+)
+
+
+def test_the_ops_of_a_call_are_those_that_its_meaning_applies() -> None:
+    given = [
+        (f, (X.unsqueeze(0) if "pool" in name else X, *CALLS[name][0]), {})
+        for name in CALLS
+        for f, _ in functions(name)
+    ]
+    for function, args, kwargs in (*given, *MORE):
+        call, applied = calls.CALLS[function], set()
+
+        def apply(op: Op, *x: Any, applied: set[str] = applied) -> Tensor:
+            applied.add(name_of(op))
+            return op.hard(*alike(*x))
+
+        call.meaning(apply, *args, **kwargs)
+        assert applied
+        assert applied <= set(call.ops), call.name

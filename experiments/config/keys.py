@@ -9,11 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from experiments.config.config_hash import NOT_HASHED
 from experiments.config.settings import GROUPS, Settings
 from experiments.tracking.flat_config import flatten
+from experiments.tracking.strict_yaml import read_yaml
 
 
 def options(conf: Path, group: str) -> list[str]:
@@ -40,7 +39,7 @@ def option_keys(conf: Path, group: str, option: str) -> list[str]:
 def option_values(conf: Path, group: str, option: str) -> dict[str, Any]:
     """The values of one option's keys as its file has them; empty if there is no such file."""
     path = conf / group / f"{option}.yaml"
-    return dict(yaml.safe_load(path.read_text())) if path.is_file() else {}
+    return dict(read_yaml(path)) if path.is_file() else {}
 
 
 def hyperparameters(plain: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, Any]:

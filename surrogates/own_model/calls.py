@@ -25,6 +25,7 @@ from surrogates.own_model import (
     selection,
 )
 from surrogates.own_model.masks import reshape
+from surrogates.own_model.ops_of_calls import ops_of
 from surrogates.own_model.uses import LIFTED
 
 GETTERS: tuple[Any, ...] = (Tensor.T, Tensor.mT)
@@ -122,11 +123,15 @@ OPERATORS = {
 
 
 class Call(NamedTuple):
-    """A function of torch: its name, its meaning in ops, and whether it writes into its first argument."""
+    """A function of torch: its name, its meaning in ops, and whether it writes into its first argument.
+
+    `ops` are the names of the ops that its meaning may contain.
+    """
 
     name: str
     meaning: Any
     inplace: bool
+    ops: tuple[str, ...] = ()
 
 
 def functions(name: str) -> Iterator[tuple[Any, bool]]:
@@ -141,7 +146,7 @@ def functions(name: str) -> Iterator[tuple[Any, bool]]:
 def by_function(table: Mapping[Any, tuple[str, ...]]) -> dict[Any, Call]:
     """A table with torch's functions as keys."""
     return {
-        function: Call(OPERATORS.get(name, name) + "_" * inplace, meaning, inplace or name in INPLACE)
+        function: Call(OPERATORS.get(name, name) + "_" * inplace, meaning, inplace or name in INPLACE, ops_of(meaning))
         for meaning, names in table.items()
         for name in names
         for function, inplace in functions(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from surrogates.core import OPS, STRATEGIES, EmptyCell, Op, Strategy
 from surrogates.naming.words import require_word
@@ -21,7 +20,6 @@ class NotReplaced(Exception):
     """Raised where a call or module is not replaced; the message is the reason."""
 
 
-@dataclass(frozen=True)
 class StrategyByOp:
     """A default strategy, and others by the name of an op's file; an op whose strategy is None is not replaced.
 
@@ -35,18 +33,26 @@ class StrategyByOp:
     Raises TypeError if a strategy is neither a strategy nor a name.
     """
 
-    default: Strategy | str | None
-    by_op: Mapping[str, Strategy | str | None] = field(default_factory=dict)
-    empty: str = "leave"
-
-    def __post_init__(self) -> None:
-        require_word("empty", self.empty, ("leave", "raise"))
-        for name in self.by_op:
+    def __init__(
+        self,
+        default: Strategy | str | None,
+        by_op: Mapping[str, Strategy | str | None] | None = None,
+        empty: str = "leave",
+    ) -> None:
+        require_word("empty", empty, ("leave", "raise"))
+        by_op = by_op or {}
+        for name in by_op:
             if name not in DRAWS:
                 OPS.find(name)
-        for strategy in (self.default, *self.by_op.values()):
-            if strategy is not None:
-                STRATEGIES.make(strategy)
+        clips = dict.fromkeys(CLIPS, by_op["clamp"]) if "clamp" in by_op else {}
+        self.default = _make(default)
+        self.by_op = {name: _make(strategy) for name, strategy in {**clips, **by_op}.items()}
+        self.empty = empty
+
+    def require_strategy(self, *names: str) -> None:
+        """Raises NotReplaced if none of the ops of these names has a strategy."""
+        if all(self.by_op.get(name, self.default) is None for name in names):
+            raise NotReplaced("no strategy chosen")
 
     def strategy(self, op: Op) -> Strategy:
         """The op's strategy.
@@ -54,13 +60,10 @@ class StrategyByOp:
         Raises NotReplaced if the op has no strategy or the pair does not exist.
         """
         name = name_of(op)
-        names = (name, "clamp") if name in CLIPS else (name,)
-        named = next((known for known in names if known in self.by_op), None)
-        chosen = self.default if named is None else self.by_op[named]
-        if chosen is None:
+        strategy = self.by_op.get(name, self.default)
+        if strategy is None:
             raise NotReplaced("no strategy chosen")
-        strategy = STRATEGIES.make(chosen)
-        if named is None and op.continuous and isinstance(strategy, StraightThrough):
+        if name not in self.by_op and op.continuous and isinstance(strategy, StraightThrough):
             return Subgradient()
         try:
             if name in DRAWS and not isinstance(strategy, StraightThrough):
@@ -73,6 +76,10 @@ class StrategyByOp:
                 return Subgradient()
             raise NotReplaced(str(error)) from error
         return strategy
+
+
+def _make(strategy: Strategy | str | None) -> Strategy | None:
+    return None if strategy is None else STRATEGIES.make(strategy)
 
 
 def name_of(op: Op) -> str:

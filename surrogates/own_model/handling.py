@@ -26,6 +26,7 @@ def replace(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: An
 
     Raises NotReplaced if an op has no strategy, the operands have no meaning in ops, or torch refuses the call.
     """
+    replacer.choice.require_strategy(*call.ops)
     ops = OpsOfCall(replacer)
     arguments = by_name(call, args, kwargs)
     inplace = arguments.pop("inplace", call.inplace)

@@ -6,10 +6,10 @@ own reading of 0 and 1 for a comparison, of the truncated numbers for a cast, on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -64,9 +64,7 @@ class Marks:
 
     def __init__(self) -> None:
         self._marks = WeakTensorKeyDictionary()
-
-    def __len__(self) -> int:
-        return len(self._marks)
+        self.entries: Mapping[Any, Mark] = self._marks.data  # whose truth is found without a call in Python
 
     def put(self, tensor: Tensor, mark: Mark) -> None:
         """Marks a tensor."""

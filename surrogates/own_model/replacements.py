@@ -86,7 +86,7 @@ def source() -> str | None:
             return None
         path = frame.f_code.co_filename
         if not found and not path.startswith(PASSED_OVER):
-            found = f"{Path(path).name}:{frame.f_lineno}"
+            found = f"{os.path.basename(path)}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -27,7 +27,17 @@ from surrogates.schedules import require_temperature
 
 Handle = Callable[..., Any]
 KNOWN = {*CALLS, *MARKED, *DRAWN, *CONVERSIONS, *UNSUPPORTED, *DETACHING}
-_thread = threading.local()
+
+
+class _Entered(threading.local):
+    """The replacers of the blocks that this thread is in, innermost last, and the entries of their marks."""
+
+    def __init__(self) -> None:
+        self.replacers: list[Replacer] = []
+        self.marked: list[Mapping[Any, Mark]] = []
+
+
+_entered = _Entered()
 
 
 def through(
@@ -78,11 +88,13 @@ class Through(TorchFunctionMode):
 
     def __enter__(self) -> Replacements:
         super().__enter__()  # type: ignore[no-untyped-call]
-        _replacers().append(self.replacer)
+        _entered.replacers.append(self.replacer)
+        _entered.marked.append(self.replacer.marks.entries)
         return self.replacer.report
 
     def __exit__(self, *error: Any) -> None:
-        _replacers().pop()
+        _entered.replacers.pop()
+        _entered.marked.pop()
         self.replacer.detached.keep([])
         super().__exit__(*error)  # type: ignore[no-untyped-call]
 
@@ -95,10 +107,10 @@ class Through(TorchFunctionMode):
         known = (
             function in KNOWN
             or (function in SUMS and self.replacer.detached.twins)
-            or any(replacer.marks for replacer in _replacers())
+            or any(_entered.marked)
             or (not torch.is_grad_enabled() and graphs(args))
         )
-        if _replacers()[-1] is self.replacer and known and not any(map(_foreign, types)):
+        if known and _entered.replacers[-1] is self.replacer and not any(map(_foreign, types)):
             handle = _outside_compiler() if "torch._dynamo" in sys.modules else _handle
             return handle(self.replacer, function, args, kwargs)
         return function(*args, **kwargs)
@@ -182,18 +194,10 @@ def _report_use(replacer: Replacer, marks: dict[int, Mark], user: str, reason: o
 
 def _mark(x: Tensor) -> Mark | None:
     """The mark of the innermost block that has one for this tensor, if a derivative by its sources is recorded."""
-    found = next((mark for replacer in reversed(_replacers()) if (mark := replacer.marks.get(x))), None)
+    found = next((mark for replacer in reversed(_entered.replacers) if (mark := replacer.marks.get(x))), None)
     return found if found and found.is_recorded else None
 
 
 def _foreign(kind: Any) -> bool:
     """Whether a tensor class overrides torch's functions."""
     return kind is not Tensor and kind.__torch_function__ is not nn.Parameter.__torch_function__
-
-
-def _replacers() -> list[Replacer]:
-    """The replacers of the blocks that this thread is in, innermost last."""
-    if not hasattr(_thread, "entered"):
-        _thread.entered = []
-    entered: list[Replacer] = _thread.entered
-    return entered

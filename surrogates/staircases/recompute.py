@@ -12,6 +12,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from surrogates.graft import finite_mask, mask_gradient
 from surrogates.known import number_like
 from surrogates.torch_private import transforms_active
 
@@ -54,27 +55,30 @@ class _Recomputed(torch.autograd.Function):
 
 
 def with_slopes(value: Tensor, slopes: Slopes, T: Tensor | float, *x: Tensor) -> Tensor:
-    """A carrier for `value` with the derivatives `slopes(*x, T=T)` by x; T is a constant. Not for torch.func."""
-    temperature = number_like(value, T)
-    carrier: Tensor = _WithSlopes.apply(value, slopes, temperature, *x)
-    return carrier
+    """The value with the derivatives slopes(*x, T=T) by x, computed in float32 at least; T is a constant.
+
+    Where the value is infinite or NaN the derivatives are 0. The result shares the value's memory. Not for torch.func.
+    """
+    x = tuple(a.to(torch.promote_types(a.dtype, torch.float32)) for a in x)
+    grafted: Tensor = _WithSlopes.apply(value, slopes, number_like(x[0], T), *x)
+    return grafted
 
 
 class _WithSlopes(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor, slopes: Slopes, T: Tensor, *x: Tensor) -> Tensor:
         ctx.slopes = slopes
-        ctx.save_for_backward(T, *x)
-        return value.view_as(value)
+        ctx.save_for_backward(finite_mask(value), T, *x)
+        return value.detach()
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        T, *x = ctx.saved_tensors
+        finite, T, *x = ctx.saved_tensors
 
         def derivatives(g: Tensor, *x: Tensor) -> tuple[Tensor, ...]:
             return tuple(g * slope for slope in ctx.slopes(*x, T=T))
 
-        return None, None, None, *_in_pieces(derivatives, len(x), gradient, *x)
+        return None, None, None, *_in_pieces(derivatives, len(x), mask_gradient(gradient, finite), *x)
 
 
 def _in_pieces(function: Callable[..., tuple[Tensor, ...]], count: int, *x: Tensor) -> tuple[Tensor, ...]:

@@ -60,8 +60,7 @@ class StraightThrough(Tempered):
         value, kernel = op.hard(*detached(x)), self._kernel_of_slopes(op)
         if kernel is None or _needs_graph(x, T):
             return graft(value, self.relaxed(op, *x, T=T, noise=noise))
-        slopes = partial(op.slopes, kernel=kernel)
-        return graft(value, in_float32(lambda *x: with_slopes(value.to(x[0].dtype), slopes, T, *x), *x))
+        return with_slopes(value, partial(op.slopes, kernel=kernel), T, *x)
 
     def _kernel_of_slopes(self, op: Op) -> Kernel | None:
         """The kernel whose slopes the op declares, so that a smooth carrier's value need not be computed; else None."""
