@@ -64,16 +64,20 @@ WORDS = {
 }
 
 
+def unfolded_log(folder):
+    return (folder / "train.log").read_text().replace("\n  ", " ")
+
+
 def found(outcome, policy):
     """What a run says was not finite, once: as the reason of its end, or as a note."""
-    said = (outcome.folder / "train.log").read_text()
+    said = unfolded_log(outcome.folder)
     assert said.count("training diverged by step") == 1
     if policy == "stop":
         assert outcome.status == read(outcome.folder / "status.json")["status"] == "FAILED"
         assert lines(outcome.folder)[-1]["step"] == LOGGED
         return outcome.reason
     assert outcome.status == "DONE"
-    notes = (note for note in said.replace("\n  ", " ").splitlines() if note.startswith("note: training"))
+    notes = [line for line in said.splitlines() if line.startswith("note: training")]
     return next(note for note in notes if policy in note)
 
 
@@ -137,4 +141,4 @@ def test_a_replica_of_a_stack_with_a_bad_temperature_is_named(tmp_path, monkeypa
     if policy == "stop":
         assert f"training diverged by step 1; {TEMPERATURE}" in bad.reason
     else:
-        assert f"training diverged by step 1; {TEMPERATURE}" in (bad.folder / "train.log").read_text()
+        assert f"training diverged by step 1; {TEMPERATURE}" in unfolded_log(bad.folder)
