@@ -29,7 +29,7 @@ def main(folder: str) -> None:
             draw_panel(axes, panel, report.looks)
             axes.set_title(panel.title)
         lines = [line for line in figure.axes[0].lines if len(line.get_xdata()) > 1]
-        figure.legend(lines, [curve.name for curve in drawn[0].curves], loc="outside lower center", ncols=4)
+        figure.legend(lines, [curve.name for curve in drawn[0].curves], loc="outside lower center", ncols=len(lines))
         FILE.parent.mkdir(exist_ok=True)
         figure.savefig(FILE, metadata={"Date": None}, facecolor="white")
 
