@@ -33,7 +33,7 @@ def _counts(apply: Apply, input: Tensor, bins: int, range: Any, room: float) -> 
     """The counts. Entries outside a given range count in an outer bin on each side, which is dropped.
 
     The smallest and the largest entry are constants. A range of width 0 is extended by `room` on both sides.
-    Raises NotReplaced if compilation hides the entries, or the op refuses the range or the number of bins.
+    Raises NotReplaced if the range of the entries cannot be read, or the op refuses the range or the number of bins.
     """
     x, bins = input.flatten(), int(bins)
     if range is None and is_traced():
