@@ -54,7 +54,8 @@ def report_no_grad(nodes: list[Node], where: str) -> None:
 def report_unrecorded(replacer: Replacer, function: Any, nodes: list[Node], where: str) -> None:
     """Reports a hard function of which no derivative by the results of these nodes is recorded.
 
-    If a custom Function makes the call, the block keeps its name. Outside of one, a comparison or an index is not reported.
+    If a custom Function makes the call, the block keeps its name. Outside of one, a comparison or an index is not
+    reported.
     """
     call, custom = HARD[function], custom_function("forward")
     if custom:
