@@ -82,7 +82,7 @@ def test_a_study_is_read_as_it_is_written(tmp_path):
         ({"variance": ["optimizer", "optimizer"]}, "variance: optimizer is given twice"),
         ({"variance": ["optimizer", "model.width"]}, r"variance: model\.width is in no pair and in no grid"),
         ({"variance": ["component", "optimizer.rl"]}, r"optimizer\.rl is .*; did you mean optimizer\.lr"),
-        ({"variance": ["optimizer", "strategy.temperature"]}, "temperature has the one value 1.0; a factor needs two"),
+        ({"variance": ["optimizer", "strategy.temperature"]}, r"has only the value 1\.0; a factor needs at least two"),
         ({"variance": ["optimizer", "component"], "choosing_seeds": [7]}, "variance needs at least two choosing_seeds"),
         ({"budget": {"runs": 3}}, r"budget\.extensions is missing"),
         ({"budget": {"runs": 3, "hours": 1}}, r"there is no key budget\.hours"),

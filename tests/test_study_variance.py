@@ -182,7 +182,7 @@ def test_groups_are_named_where_one_has_only_keys_of_the_other():
     assert first.levels["strategy.temperature"] == ["[0.5,0.1]", "[1.0,0.1]"]
 
 
-def test_a_cell_whose_best_trial_diverged_is_absent():
+def test_a_combination_whose_best_trial_diverged_is_absent():
     def failing(component, kernel, temperature, rate, seed):
         return None if temperature == 8.0 and kernel == "normal" else scored(component, kernel, temperature, rate, seed)
 

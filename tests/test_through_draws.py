@@ -120,10 +120,10 @@ def test_what_has_no_expectation_in_ops_is_reported() -> None:
     assert not report.replaced
     assert [(row.call, row.fate.partition(";")[0], n) for row, n in report.not_replaced.items()] == [
         ("multinomial", "draws without replacement have no op", 1),
-        ("bernoulli_", "its probability has no derivative", 2),
-        ("bernoulli", "its probability has no derivative", 1),
-        ("bernoulli", "drawn under torch.no_grad, as by Bernoulli.sample of torch.distributions", 1),
-        ("multinomial", "drawn under torch.no_grad, as by Bernoulli.sample of torch.distributions", 1),
+        ("bernoulli_", "no derivative by its probability is recorded", 2),
+        ("bernoulli", "no derivative by its probability is recorded", 1),
+        ("bernoulli", "drawn under torch.no_grad, as in Bernoulli.sample of torch.distributions", 1),
+        ("multinomial", "drawn under torch.no_grad, as in Bernoulli.sample of torch.distributions", 1),
         ("multinomial", "sample() of torch.distributions has no derivative by definition", 1),
     ]
 

@@ -37,7 +37,7 @@ def option_keys(conf: Path, group: str, option: str) -> list[str]:
 
 
 def option_values(conf: Path, group: str, option: str) -> dict[str, Any]:
-    """The values of one option's keys as its file has them; empty if there is no such file."""
+    """The keys and values in one option's file; empty if there is no such file."""
     path = conf / group / f"{option}.yaml"
     return dict(read_yaml(path)) if path.is_file() else {}
 

@@ -13,9 +13,9 @@ from experiments.sweep.listing import as_typed
 def check_factors(
     factors: Sequence[str], overrides: Iterable[str], grids: Mapping[str, Sequence[Any]], seeds: Sequence[int]
 ) -> None:
-    """Checks that there are two factors, two levels of each in the pairs' overrides or the grids, and two seeds.
+    """Checks that there are at least two factors, two levels of each in the overrides or the grids, and two seeds.
 
-    Raises ConfigError if there are not.
+    Raises ConfigError if there are fewer.
     """
     levels: dict[str, list[Any]] = {key: list(values) for key, values in grids.items()}
     for override in overrides:
@@ -26,6 +26,6 @@ def check_factors(
         if factor not in levels:
             raise ConfigError(f"variance: {factor} is in no pair and in no grid{suggestion(factor, levels)}")
         if len(set(map(as_typed, levels[factor]))) < 2:
-            raise ConfigError(f"variance: {factor} has the one value {levels[factor][0]}; a factor needs two")
+            raise ConfigError(f"variance: {factor} has only the value {levels[factor][0]}; a factor needs at least two")
     if len(seeds) < 2:
-        raise ConfigError("variance needs at least two choosing_seeds; their difference is the residual")
+        raise ConfigError("variance needs at least two choosing_seeds, whose differences give the residual")

@@ -1,6 +1,6 @@
-"""The protocol of a study: choose on validation data, extend the grids, report at what was chosen.
+"""The protocol of a study: choose on validation data, extend the grids, report at the chosen values.
 
-The state of a study is that of its run folders: the same command reads it from there and continues.
+The state of a study is in its run folders: the same command reads it and continues.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Grids = dict[str, tuple[Any, ...]]
 
 
 class PlannedOnly(Exception):
-    """With `dry_run`: what follows depends on runs that do not exist yet."""
+    """Raised under `dry_run` at the first stage with missing runs, because the next stages depend on them."""
 
 
 @dataclass
 class Protocol:
-    """A study in a folder. `pairs`, `stages`, `grids`, `choices` and the runs grow as it advances.
+    """A study in a folder. `pairs`, `stages`, `grids`, `choices` and the runs grow in `advance`.
 
     - `tried`: the runs of the choosing stages; `reported`: those of the reporting stage
     - `grids`: the grids of the file, then those after each extension
@@ -52,16 +52,17 @@ class Protocol:
     limit: str = ""
 
     def advance(self, begin: Callable[[], None]) -> None:
-        """Runs what is missing of every stage; calls `begin` before the first run.
+        """Runs the missing jobs of every stage; calls `begin` before the first run.
 
-        Raises Unfinished if a run has no score, PlannedOnly where `dry_run` ends.
+        Raises Unfinished if a run has no score.
+        Raises PlannedOnly under `dry_run` at the first stage with missing jobs.
         Raises ConfigError if a pair cannot run, or if the budget is too small.
         """
         study = self.study
         self.pairs = check_pairs(study, self.folder, self.caller)
         self.grids = [dict(study.grids)]
         first = self._stage("choosing-1", [pair.point(study.grids, study.choosing_seeds) for pair in self._applicable])
-        planned = _without_refused(self._plan(first))
+        planned = _require_runnable(self._plan(first))
         self._check_budget(len(planned))
         self._say_time(planned)
         if not self.dry_run:
@@ -74,7 +75,7 @@ class Protocol:
         for choice in self.choices:
             print(f"chosen for {choice}")
         reporting = self._reporting({choice.pair: choice.trial for choice in self.choices})
-        self.reported = self._finish(reporting, _without_refused(self._plan(reporting)))
+        self.reported = self._finish(reporting, _require_runnable(self._plan(reporting)))
 
     @property
     def _applicable(self) -> list[CheckedPair]:
@@ -87,7 +88,7 @@ class Protocol:
         return stage.plan(self.caller, quiet=not self.dry_run)
 
     def _reporting(self, chosen: Any) -> Stage:
-        """All pairs at their chosen values; those that are not applicable are recorded too."""
+        """The reporting stage: all pairs at their chosen values, also those that are not applicable."""
         fixed = [(one.pair, {key: (value,) for key, value in chosen.get(one.pair, {}).items()}) for one in self.pairs]
         points = [Point(pair, grid, self.study.reporting_seeds) for pair, grid in fixed]
         return self._stage("reporting", points, self.study.reporting_settings)
@@ -105,7 +106,7 @@ class Protocol:
         planned = self._plan(stage) if len(self.grids) <= self.study.extensions else []
         self.limit = self._limit(planned)
         if self.limit:
-            print(f"the best {', '.join(keys)} of a pair lies at an edge, and is not extended: {self.limit}")
+            print(f"the best {', '.join(keys)} of a pair lies at an edge, but the grid is not extended: {self.limit}")
             return None
         print(f"the best {', '.join(keys)} of a pair lies at an edge: the grid of all pairs is extended")
         self.grids.append(new)
@@ -143,7 +144,7 @@ class Protocol:
         print(f"expected time: {named}; with extensions of grids at most {duration(longest)}", flush=True)
 
     def _growth(self, choosing: int) -> float:
-        """How many times the jobs that choose there are at most, with all extensions that the budget allows."""
+        """The most choosing jobs with all extensions that the budget allows, divided by those without extensions."""
         grids = [self.grids[0]]
         for _ in range(self.study.extensions):
             grids.append(extend_scales(grids[-1]))
@@ -151,7 +152,7 @@ class Protocol:
         return min(trials[-1] / trials[0], (self.study.runs - self._reporting_runs) / choosing)
 
     def _finish(self, stage: Stage, planned: Sequence[JobReport]) -> list[TrialRun]:
-        """Runs what is missing of a stage."""
+        """Runs the missing jobs of a stage, and returns all its runs."""
         missing = due(planned)
         print(f"{stage.name}: {len(planned)} jobs in {short_path(stage.folder)}, {len(missing)} to run", flush=True)
         self.stages.append(stage)
@@ -160,7 +161,7 @@ class Protocol:
         return stage.trial_runs(stage.run(self.caller) if missing else planned)
 
 
-def _without_refused(planned: list[JobReport]) -> list[JobReport]:
+def _require_runnable(planned: list[JobReport]) -> list[JobReport]:
     """The jobs; raises ConfigError if one cannot run."""
     for report in planned:
         if report.job.state == REFUSED:

@@ -25,11 +25,10 @@ NAMED = ("versions.torch", "versions.python", "cpu.model", "threads", "device", 
 
 
 def write_report(protocol: Protocol) -> Path:
-    """Compares the runs of a study, prints the answer and writes `report/`, `table.md` and `study.md`; the last's path.
+    """Compares the runs of a study, prints the answer and writes `report/`, `table.md` and `study.md`.
 
-    For runs with `diagnostics=truth` it also writes `truth.csv` and `truth.svg`, for a study with `variance` also
-    `variance.csv` and `variance.svg`.
-
+    For runs with `diagnostics=truth` it also writes `truth.csv` and `truth.svg`. For a study with `variance` it also
+    writes `variance.csv` and `variance.svg`. Returns the path of `study.md`.
     Raises OutputFailed if a file cannot be written.
     """
     study, folder = protocol.study, protocol.folder

@@ -65,7 +65,7 @@ class Progress:
 
 
 def fold(text: str) -> str:
-    """A paragraph in lines of 80 characters, later ones indented; a longer word stays whole."""
+    """Wraps a paragraph at 80 characters and indents all lines except the first; a longer word stays whole."""
     return textwrap.fill(text, 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 

@@ -1,4 +1,4 @@
-"""Binary activations, and weights."""
+"""Binary activations and weights."""
 
 from typing import Literal, get_args
 
@@ -18,8 +18,8 @@ class Binary(Component):
     """sign(x) with exactly two values, -1 and 1; zero becomes 1 (Hubara et al. 2016, arXiv 1602.02830).
 
     (batch, width, ...) to the same. With weights=binary `prepare(layer)` makes the weight of the layer in front
-    sign(w) mean|w|, one mean an output channel (Rastegari et al. 2016, arXiv 1603.05279). It is a `Quantizer` of one
-    bit under the same strategy, which acts on w / max|w|.
+    sign(w) mean|w|, with one mean for each output channel and sign(0) = -1 (Rastegari et al. 2016, arXiv 1603.05279).
+    The weight gets a `Quantizer` of one bit under the same strategy, whose op acts on w / max|w|.
     Raises ValueError if `weights` is unknown.
     """
 
@@ -32,7 +32,7 @@ class Binary(Component):
         self.sign = HardLayer(Sign(zero=1.0), strategy)
 
     def prepare(self, layer: nn.Module) -> None:
-        """Makes the layer's weight binary, if `weights` says so."""
+        """Makes the layer's weight binary if weights=binary."""
         if self.weights == "binary":
             quantize_weight(layer, self.sign.strategy, bits=1)
 

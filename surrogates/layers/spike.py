@@ -16,7 +16,7 @@ Reset = Literal["subtract", "zero"]
 
 
 class Spike(Component):
-    """Leaky integrate-and-fire units, driven by a constant current (`layer(x)`) or by one over time (`over_time`).
+    """Leaky integrate-and-fire units, driven by a constant current (`layer(x)`) or by a current over time.
 
     From v = 0, at each step v = decay v + x; s = heaviside(v - threshold); then v = v - threshold s (`reset=subtract`)
     or v = v (1 - s) (`zero`).
@@ -24,8 +24,8 @@ class Spike(Component):
       output the firing rate, the mean of s, a multiple of 1 / steps.
     - `layer.over_time(x)` has the time axis first, as in snntorch and spikingjelly: currents or spikes (time, batch,
       width, ...) to the spikes s of the same shape.
-    Reaching the threshold fires. The strategy's derivative passes through the reset as through the counted spikes. With
-    `detach_reset` the s of the reset is a constant, as in Zenke and Vogels 2021 (Neural Computation 33).
+    At v = threshold, s is 1. The strategy's derivative passes through the reset and through the spikes of the output.
+    With `detach_reset` the s of the reset is a constant, as in Zenke and Vogels 2021 (Neural Computation 33).
     Raises ValueError if steps is below 1, decay outside [0, 1], threshold not positive, or reset unknown.
     Raises ValueError in `over_time` if the input has fewer than three dimensions or no time step.
     """

@@ -15,7 +15,7 @@ from surrogates.own_model.tracking import is_recorded
 
 @dataclass(frozen=True)
 class Bernoulli(Op):
-    """bernoulli(p) = 1 with probability p, else 0; torch's own draw is the value.
+    """bernoulli(p) = 1 with probability p, else 0; the value is torch's own draw.
 
     Elementwise, any shape. Straight-through has the derivative of the expectation p, which is 1 (Bengio, Leonard &
     Courville 2013, arXiv 1308.3432).
@@ -31,8 +31,11 @@ class Bernoulli(Op):
 
 
 def bernoulli(apply: Apply, input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
-    """The expectation: `p`, or without it the input."""
+    """The expectation: `p`, or the input if there is no `p`.
+
+    Raises NotReplaced if no derivative by it is recorded.
+    """
     probability = input if p is None else p
     if not isinstance(probability, Tensor) or not is_recorded(probability):
-        raise NotReplaced("its probability has no derivative")
+        raise NotReplaced("no derivative by its probability is recorded")
     return apply(Bernoulli(), probability)

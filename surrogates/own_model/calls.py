@@ -31,7 +31,7 @@ from surrogates.own_model.uses import LIFTED
 GETTERS: tuple[Any, ...] = (Tensor.T, Tensor.mT)
 INPLACE = ("__iadd__", "__isub__", "__imul__", "__iand__", "__ior__", "__ixor__")
 
-# for each function that states a meaning in ops: the names of the calls that have it
+# for each function that gives the meaning of calls in ops: the names of these calls
 ELEMENTWISE: dict[Callable[..., Tensor], tuple[str, ...]] = {
     elementwise.round: ("round",),
     elementwise.floor: ("floor",),
@@ -101,14 +101,14 @@ DRAWS: dict[Callable[..., Tensor], tuple[str, ...]] = {
     bernoulli.bernoulli: ("bernoulli",),
     multinomial.multinomial: ("multinomial",),
 }
-# the names of the calls that return indices with their values
+# for each call that returns values and indices: how ops read the indices
 POSITIONS: dict[str, Callable[..., Tensor]] = {
     "max": reading.argmax, "min": reading.argmin, "topk": orders.topk, "sort": orders.sort, "median": orders.median,
     "kthvalue": orders.kthvalue,
 }  # fmt: skip
 # conversions of a floating tensor, hard if the result holds integers or bools
 CASTS = {None: ("to", "type", "type_as", "long", "int", "short", "char", "byte", "bool")}
-# the words that make a call hard
+# for each call that is hard only with certain words: these words
 HARD_WITH = {
     "grid_sample": ("nearest",), "index_reduce": ("amax", "amin"), "scatter_reduce": ("amax", "amin"),
 }  # fmt: skip
@@ -154,7 +154,7 @@ def by_function(table: Mapping[Any, tuple[str, ...]]) -> dict[Any, Call]:
 
 
 def has_hard_word(call: Call, given: Iterable[Any]) -> bool:
-    """Whether a call that is hard by one of its words has that word; True for other calls."""
+    """Whether the arguments have a word that makes the call hard; True if the call is hard without one."""
     words = HARD_WITH.get(call.name.rstrip("_"))
     return words is None or any(isinstance(x, str) and x in words for x in given)
 

@@ -10,7 +10,7 @@ from surrogates.strategies.ste import StraightThrough
 from surrogates.strategies.subgradient import Subgradient
 
 CLIPS = ("maximum", "minimum")
-DRAWS = {  # torch's random calls, with what to write for other strategies
+REMEDIES = {  # what to write instead of torch's draws under other strategies
     "bernoulli": "(torch.rand_like(p) < p).float()",
     "multinomial": "(p.log() - torch.empty_like(p).exponential_().log()).topk(k).indices",
 }
@@ -23,12 +23,12 @@ class NotReplaced(Exception):
 class StrategyByOp:
     """A default strategy, and others by the name of an op's file; an op whose strategy is None is not replaced.
 
-    A straight-through default is for the ops whose derivative is 0 almost everywhere. A continuous op has a derivative
-    of its own and keeps it, as its subgradient; by name it gets straight-through all the same.
+    A straight-through default is for the ops whose derivative is 0 almost everywhere. A continuous op keeps its own
+    derivative, as its subgradient, unless it is named.
     Every clip consists of `maximum` and `minimum`; the name `clamp` is for both. `bernoulli` and `multinomial` name
     torch's draws.
-    `empty` chooses what happens to a pair that does not exist: a continuous op gets its subgradient and another op is
-    not replaced (`leave`), or EmptyCell is raised (`raise`).
+    `empty` chooses what happens to a pair that is not applicable. With `leave` a continuous op gets its subgradient and
+    another op is not replaced. With `raise` EmptyCell is raised.
     Raises ValueError if the name of an op or a strategy does not exist.
     Raises TypeError if a strategy is neither a strategy nor a name.
     """
@@ -42,7 +42,7 @@ class StrategyByOp:
         require_word("empty", empty, ("leave", "raise"))
         by_op = by_op or {}
         for name in by_op:
-            if name not in DRAWS:
+            if name not in REMEDIES:
                 OPS.find(name)
         clips = dict.fromkeys(CLIPS, by_op["clamp"]) if "clamp" in by_op else {}
         self.default = _make(default)
@@ -57,7 +57,7 @@ class StrategyByOp:
     def strategy(self, op: Op) -> Strategy:
         """The op's strategy.
 
-        Raises NotReplaced if the op has no strategy or the pair does not exist.
+        Raises NotReplaced if the op has no strategy or the pair is not applicable.
         """
         name = name_of(op)
         strategy = self.by_op.get(name, self.default)
@@ -66,8 +66,8 @@ class StrategyByOp:
         if name not in self.by_op and op.continuous and isinstance(strategy, StraightThrough):
             return Subgradient()
         try:
-            if name in DRAWS and not isinstance(strategy, StraightThrough):
-                raise EmptyCell(f"only straight-through applies to a draw; write {DRAWS[name]}, which is replaced")
+            if name in REMEDIES and not isinstance(strategy, StraightThrough):
+                raise EmptyCell(f"only straight-through applies to a draw; write {REMEDIES[name]}, which is replaced")
             strategy.check(op)
         except EmptyCell as error:
             if self.empty == "raise":

@@ -1,4 +1,4 @@
-"""Says for each torch call in a block of `through` how it is handled."""
+"""Chooses how each torch call in a block of `through` is handled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KNOWN = {*CALLS, *MARKED, *DRAWN, *CONVERSIONS, *UNSUPPORTED, *DETACHING}
 
 
 def dispatch(replacer: Replacer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The call replaced, marked or as plain torch makes it; what is not replaced is reported."""
+    """Replaces or marks the call, or makes it as plain torch does; reports a hard call that is not replaced."""
     given = list(tensors((*args, *kwargs.values())))
     marks = {id(x): mark for x in given if (mark := mark_of(x)) and (function in USES or not mark.detached)}
     if function in SUMS and not marks and not kwargs and torch.is_grad_enabled():

@@ -17,9 +17,9 @@ from surrogates.own_model.replacer import OpsOfCall, Replacer
 
 
 def draw(replacer: Replacer, call: Call, function: Any, args: Any, kwargs: Any, where: str) -> Tensor:
-    """torch's own draw with the derivative of its expectation; a draw of integers or bools is marked with it.
+    """torch's own draw with the derivative of its expectation, or marked with it if the draw has integers or bools.
 
-    Raises NotReplaced before anything is drawn, as a second draw would differ from the first.
+    Raises NotReplaced before the draw, because the plain call that follows draws too.
     """
     if is_called_by_torch():
         raise NotReplaced("sample() of torch.distributions has no derivative by definition")

@@ -24,6 +24,6 @@ entered = _Entered()
 
 
 def mark_of(x: Tensor) -> Mark | None:
-    """The mark of the innermost block that has one for this tensor, if a derivative by its sources is recorded."""
+    """The tensor's mark in the innermost block that has one; None if no derivative by its sources is recorded."""
     found = next((mark for replacer in reversed(entered.replacers) if (mark := replacer.marks.get(x))), None)
     return found if found and found.is_recorded else None

@@ -21,7 +21,7 @@ HARD = {**CALLS, **MARKED}
 
 
 def detach(replacer: Replacer, function: Callable[[Tensor], Tensor], x: Tensor, where: str) -> Tensor:
-    """The detached x; the block remembers what it was. Torch's own layers detach only to observe."""
+    """The detached x; the block keeps x for sums that contain the result, except in torch's own layers."""
     if is_called_by_torch():
         return function(x)
     name = DETACHING[function]
@@ -33,7 +33,7 @@ def detach(replacer: Replacer, function: Callable[[Tensor], Tensor], x: Tensor, 
 def detach_marked(
     replacer: Replacer, function: Callable[[Tensor], Tensor], x: Tensor, mark: Mark, where: str
 ) -> Tensor:
-    """The detached x, which stands for detached numbers: a sum may contain them."""
+    """The detached x, with a mark whose numbers are detached, so that a sum can contain them."""
 
     def numbers() -> Numbers:
         value, soft = mark.numbers
@@ -54,7 +54,8 @@ def report_no_grad(nodes: list[Node], where: str) -> None:
 def report_unrecorded(replacer: Replacer, function: Any, nodes: list[Node], where: str) -> None:
     """Reports a hard function of which no derivative by the results of these nodes is recorded.
 
-    Remembers a custom Function that makes the call. Outside of one, a comparison or an index needs no report.
+    If a custom Function makes the call, the block keeps its name. Outside of one, a comparison or an index is not
+    reported.
     """
     call, custom = HARD[function], custom_function("forward")
     if custom:

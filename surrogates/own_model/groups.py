@@ -18,9 +18,11 @@ from surrogates.own_model.elementwise import Apply
 def scatter_reduce(
     apply: Apply, input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """The largest or smallest of the entries of src with one index; x's own entry too, or if there are none.
+    """The largest or smallest of the entries of src that have the same index, for each entry of the input.
 
-    Memory O(groups times the largest group's size).
+    The input's entry counts too with `include_self`, and is the result if no entry has its index.
+    Memory O(groups times the size of the largest group).
+    Raises NotReplaced if a tensor has no dimension.
     """
     if input.dim() == 0 or index.dim() == 0:
         raise NotReplaced("a tensor without dimensions")
@@ -37,7 +39,10 @@ def scatter_reduce(
 def index_reduce(
     apply: Apply, input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """`scatter_reduce` with one index for each slice of the source along the dim."""
+    """`scatter_reduce` with one index for each slice of the source along the dim.
+
+    Raises NotReplaced if a tensor has no dimension.
+    """
     if source.dim() == 0:
         raise NotReplaced("a tensor without dimensions")
     index = index.long().movedim(0, -1).expand(source.movedim(int(dim), -1).shape).movedim(-1, int(dim))

@@ -104,7 +104,7 @@ def _is_floating(x: Any) -> bool:
 def _on_copy(function: Any, args: Any, kwargs: Any, written: Any) -> Any:
     """torch's own result, with a copy of the tensor that the call would write into.
 
-    Raises NotReplaced if torch refuses the call. Made again as it was written, it then raises torch's own error.
+    Raises NotReplaced if torch refuses the call. The plain call that follows then raises torch's own error.
     """
 
     def copy_of(x: Any) -> Any:

@@ -20,16 +20,20 @@ def histc(apply: Apply, input: Tensor, bins: int = 100, min: Any = 0, max: Any =
 def histogram(
     apply: Apply, input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> Tensor:
-    """The counts in a range, or between the smallest and the largest entry."""
+    """The counts in the range, or between the smallest and the largest entry if there is none.
+
+    Raises NotReplaced for bins as a tensor, `weight` and `density`.
+    """
     if isinstance(bins, Tensor) or weight is not None or density:
         raise NotReplaced("bins as a tensor, weight and density are not supported")
     return _counts(apply, input, bins, range, 0.5)
 
 
 def _counts(apply: Apply, input: Tensor, bins: int, range: Any, room: float) -> Tensor:
-    """Entries beyond a given range count in an outer bin on each side, which is dropped.
+    """The counts. Entries outside a given range count in an outer bin on each side, which is dropped.
 
-    The range of the entries counts as constant; if it is empty it gets `room` on both sides.
+    The smallest and the largest entry are constants. A range of width 0 is extended by `room` on both sides.
+    Raises NotReplaced if the range of the entries cannot be read, or the op refuses the range or the number of bins.
     """
     x, bins = input.flatten(), int(bins)
     if range is None and is_traced():

@@ -64,7 +64,7 @@ class Marks:
 
     def __init__(self) -> None:
         self._marks = WeakTensorKeyDictionary()
-        self.entries: Mapping[Any, Mark] = self._marks.data  # whose truth is found without a call in Python
+        self.entries: Mapping[Any, Mark] = self._marks.data  # a plain dict: `any` calls no Python for it
 
     def put(self, tensor: Tensor, mark: Mark) -> None:
         """Marks a tensor."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 FAKE_QUANTIZE = ("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine")
-CLIPS = ("clamp", "clamp_min", "clamp_max", "hardtanh", "relu6", "hardsigmoid", "hardswish", "softshrink")
-GROUPS = ("scatter_reduce", "index_reduce")
-# for each op: the meanings that contain it, besides the one of its name
+CLIP_CALLS = ("clamp", "clamp_min", "clamp_max", "hardtanh", "relu6", "hardsigmoid", "hardswish", "softshrink")
+GROUP_CALLS = ("scatter_reduce", "index_reduce")
+# for each op: the meanings that contain it, besides the meaning with the op's own name
 CONTAIN: dict[str, tuple[str, ...]] = {
     "round": FAKE_QUANTIZE,
     "floor": ("floor_divide", "reversed_floor_divide", "div"),
     "trunc": ("div",),
     "relu": ("leaky_relu", "prelu"),
     "heaviside": ("threshold", "hardshrink"),
-    "maximum": ("max", *CLIPS, *FAKE_QUANTIZE),
-    "minimum": ("min", *CLIPS, *FAKE_QUANTIZE),
-    "max": ("amax", "aminmax", "max_pool1d", "max_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", *GROUPS),
-    "min": ("amin", "aminmax", *GROUPS),
+    "maximum": ("max", *CLIP_CALLS, *FAKE_QUANTIZE),
+    "minimum": ("min", *CLIP_CALLS, *FAKE_QUANTIZE),
+    "max": ("amax", "aminmax", "max_pool1d", "max_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", *GROUP_CALLS),
+    "min": ("amin", "aminmax", *GROUP_CALLS),
     "histogram": ("histc",),
     "top_k": ("topk",),
     "sort": ("msort", "kthvalue"),
@@ -25,6 +25,6 @@ CONTAIN: dict[str, tuple[str, ...]] = {
 
 
 def ops_of(meaning: Any) -> tuple[str, ...]:
-    """The names of the ops that a meaning may contain."""
+    """The names of the ops that a meaning may contain, and its own name."""
     name = getattr(meaning, "__name__", "")
     return (name, *(op for op, meanings in CONTAIN.items() if name in meanings))

@@ -48,8 +48,8 @@ def through(
     the block ends.
 
     `T` is the temperature of all strategies that use one, by default each strategy's own. Noise is keyed by (seed,
-    step, number of the noisy call). A pair of op and strategy that does not exist raises EmptyCell (`empty="raise"`),
-    or is not replaced (`empty="leave"`); clips, relu, maxima and sorted values then get `Subgradient`.
+    step, number of the noisy call). A pair that is not applicable raises EmptyCell (`empty="raise"`), or is not
+    replaced (`empty="leave"`); clips, relu, maxima and sorted values then get `Subgradient`.
     The block acts in the thread that enters it. Of nested blocks only the innermost replaces calls. Layers of this
     library keep their own strategies.
     Raises RuntimeError if torch.compile traces the block.
@@ -92,7 +92,7 @@ class Through(TorchFunctionMode):
             or any(entered.marked)
             or (not torch.is_grad_enabled() and graphs(args))
         )
-        if known and entered.replacers[-1] is self.replacer and not any(map(_foreign, types)):
+        if known and entered.replacers[-1] is self.replacer and not any(map(_overrides_torch, types)):
             handle = _outside_compiler() if "torch._dynamo" in sys.modules else dispatch
             return handle(self.replacer, function, args, kwargs)
         return function(*args, **kwargs)
@@ -105,6 +105,6 @@ def _outside_compiler() -> Callable[..., Any]:
     return handle
 
 
-def _foreign(kind: Any) -> bool:
+def _overrides_torch(kind: Any) -> bool:
     """Whether a tensor class overrides torch's functions."""
     return kind is not Tensor and kind.__torch_function__ is not nn.Parameter.__torch_function__

@@ -33,7 +33,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "no op; convert replaces the layer of torch.ao that calls it": ("fused_moving_avg_obs_fake_quant",),
     "it ignores NaN; use quantile or median without NaN, which are replaced": ("nanmedian", "nanquantile"),
-    "drawn under torch.no_grad, as by Bernoulli.sample of torch.distributions": ("bernoulli", "multinomial"),
+    "drawn under torch.no_grad, as in Bernoulli.sample of torch.distributions": ("bernoulli", "multinomial"),
     "a sample has no op": ("binomial", "poisson"),
     "mode='nearest' has no op; use mode='bilinear'": ("grid_sample",),
 }  # fmt: skip
@@ -43,9 +43,9 @@ REASONS_OF_USES = {function: call.meaning for function, call in UNSUPPORTED.item
 
 
 def without_op(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call | None:
-    """The call, with the reason as its meaning, if it is a hard one without an op and its inputs need a gradient.
+    """The call, with the reason as its meaning, if it is hard, has no op, and an input requires a gradient; else None.
 
-    A sample is one even in a `no_grad` block, as torch.distributions draws it there.
+    A draw is such a call in a `no_grad` block too, because torch.distributions draws there.
     """
     call = UNSUPPORTED.get(function)
     given = [*args, *kwargs.values()]

@@ -15,8 +15,8 @@ from surrogates.staircases.recompute import with_slopes
 from surrogates.strategies.tempered import Tempered, check_smooth, smooth_knobs, smooth_reading
 from surrogates.torch_private import transforms_active
 
-PROXY_KERNEL = "logistic"  # of the proxies that are smooth readings with slopes
-FLAT_BELOW = 0.1  # from here to 0 ReSTE's slope is a chord's, as the power's own is infinite at 0
+PROXY_KERNEL = "logistic"  # of the proxies that are smooth readings and declare slopes
+CHORD_BELOW = 0.1  # the power carrier is a chord from here to 0, because the power's own slope is infinite at 0
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,19 @@ class StraightThrough(Tempered):
     `carrier`, the function whose derivative is used:
     - `own`: the op's own proxy, or its form named by `form`;
     - `identity`: x itself;
-    - `clipped`: x where |x| <= `width`;
-    - `power`: sign(x) |x|^(1/o), o = `power` >= 1, for |x| between 0.1 and `width`; inside a chord, outside constant.
-      Its derivative |x|^(1/o - 1) / o goes from the identity's (o = 1) towards the sign's own (o -> infinity) (ReSTE,
-      Wu et al. 2023, arXiv 2308.06689, with width = 1.5). With `final_power` o(p) = o + (1 - cos(pi p / 2))
-      (final_power - o) at the share p of training, as in the authors' code, which goes from 1 to 3;
-    - `smooth`: the smooth reading under `kernel`, or its form named by `form`. Its derivative at a jump of 1 has the
+    - `clipped`: x where |x| <= `width`, else constant;
+    - `power`: sign(x) |x|^(1/o), o = `power` >= 1, where 0.1 <= |x| <= `width` (ReSTE, Wu et al. 2023, arXiv
+      2308.06689, with width = 1.5). Where |x| < 0.1 it is the chord to 0, where |x| > width constant. Its derivative
+      |x|^(1/o - 1) / o is the identity's for o = 1 and tends to the sign's for o -> infinity. With `final_power` the
+      power at the share p of training is o(p) = o + (1 - cos(pi p / 2)) (final_power - o). The authors' code has this
+      schedule from 1 to 3;
+    - `smooth`: the smooth reading under `kernel`, or its form named by `form`. At a jump of 1 its derivative has the
       area 1;
-    - `smooth_peak`: the smooth reading under `kernel` times T / F'(0), F' the kernel's density and T in units of x. Its
-      derivative at a jump of 1 has the peak 1, as in snntorch and in Zenke and Vogels 2021 (Neural Computation 33).
-    `temperature` is that of a smooth carrier, or of an own proxy that has one. It is independent of any forward pass.
-    (Bi-Real net's ApproxSign, arXiv 1808.00278, is sign with the smooth carrier, kernel triangular, at T = 1.)
+    - `smooth_peak`: the smooth reading under `kernel` times T / F'(0), F' the kernel's density and T in units of x. At
+      a jump of 1 its derivative has the peak 1, as in snntorch and in Zenke and Vogels 2021 (Neural Computation 33).
+    `temperature` is that of a smooth carrier, or of an own proxy that has one. The forward pass does not depend on it.
+    Bi-Real net's ApproxSign (arXiv 1808.00278) is sign with the smooth carrier, kernel triangular, at T = 1.
+    Raises ValueError if `width` is not positive, a power is below 1 or infinite, or `final_power` has another carrier.
     """
 
     carrier: Literal["own", "identity", "clipped", "power", "smooth", "smooth_peak"] = "own"
@@ -63,7 +65,7 @@ class StraightThrough(Tempered):
         return with_slopes(value, partial(op.slopes, kernel=kernel), T, *x)
 
     def _kernel_of_slopes(self, op: Op) -> Kernel | None:
-        """The kernel whose slopes the op declares, so that a smooth carrier's value need not be computed; else None."""
+        """The kernel, if the op declares the carrier's slopes, so that the carrier need not be computed; else None."""
         if self.form is not None or not op.declares("slopes"):
             return None
         if self.carrier == "smooth":
@@ -126,5 +128,5 @@ def _needs_graph(x: tuple[Tensor, ...], T: Any) -> bool:
 
 def _power(x: Tensor, width: float, exponent: float) -> Tensor:
     inside = torch.where(x.abs() <= width, x, 0)
-    magnitude = torch.where(inside.abs() < FLAT_BELOW, FLAT_BELOW, inside.abs())
+    magnitude = torch.where(inside.abs() < CHORD_BELOW, CHORD_BELOW, inside.abs())
     return inside * magnitude ** (exponent - 1)

@@ -131,13 +131,13 @@ def _block(parts: tuple[str, ...], runs: list[RunRecord], tuned: Sequence[str], 
 
 
 def _options(varied: Sequence[str], run: RunRecord) -> Options:
-    """The values of the varied keys; a null key is not in use."""
+    """The varied keys and their values, without keys that are null."""
     known = [(key.removeprefix("strategy."), run.config.get(key)) for key in varied]
     return tuple((key, str(value)) for key, value in known if value is not None)
 
 
 def _names(strategy: str, found: Sequence[Options]) -> dict[Options, str]:
-    """A unique name for each variant: the strategy, with its values that are not the default ones if that suffices."""
+    """A unique name for each variant: the strategy and its values, without defaults if the names stay unique."""
     defaults = {(key, str(value)) for key, value in option_values(CONF, "strategy", strategy).items()}
     short = {options: _name(strategy, [pair for pair in options if pair not in defaults]) for options in found}
     return short if len(set(short.values())) == len(found) else {options: _name(strategy, options) for options in found}

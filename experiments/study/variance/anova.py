@@ -16,10 +16,12 @@ BLOCK, RESIDUAL = "seed", "residual"
 
 @dataclass(frozen=True)
 class Term:
-    """A factor, an interaction, the block or the residual; `f` and `p` are NaN for the residual.
+    """A factor, an interaction, the block (the seed) or the residual; `f` and `p` are NaN for the residual.
 
-    - `factors`: the places of its factors; empty for the block and the residual
-    - `share`: its sum of squares divided by the total one (eta squared)
+    - `factors`: the places of its factors among all factors; empty for the block and the residual
+    - `df`: degrees of freedom
+    - `squares`: sum of squares
+    - `share`: sum of squares divided by the total (eta squared)
     """
 
     name: str
@@ -34,9 +36,9 @@ class Term:
 def analyse(scores: Numbers, names: Sequence[str]) -> list[Term]:
     """The terms of y = mean + sum of effect_S over all sets S of factors + block + residual.
 
-    `scores` has the shape (levels of factor 1, ..., levels of factor k, blocks), each size at least 2, and a residual
-    other than 0. F = (SS / df) / (SS_residual / df_residual). It has Fisher's law if the term has no effect and the
-    residuals are independent, normal and of one variance (Fisher 1935, The Design of Experiments).
+    `scores` has the shape (levels of factor 1, ..., levels of factor k, blocks). Each size is at least 2, and the
+    residual is not 0. F = (SS / df) / (SS_residual / df_residual). It has Fisher's law if the term has no effect and
+    the residuals are independent, normal and of equal variance (Fisher 1935, The Design of Experiments).
     """
     from scipy.stats import f as fisher
 
@@ -58,12 +60,12 @@ def analyse(scores: Numbers, names: Sequence[str]) -> list[Term]:
 
 
 def residuals(scores: Numbers) -> Numbers:
-    """The scores without the means of their combination of levels and of their block, as (combinations, blocks)."""
+    """Score - mean of its combination of levels - mean of its block + mean of all, (combinations, blocks)."""
     return _effect(scores.reshape(-1, scores.shape[-1]), (0, 1))
 
 
 def _effect(scores: Numbers, axes: Collection[int]) -> Numbers:
-    """The deviations from the mean along `axes`, of the means along all others, which get the size 1."""
+    """Subtracts the mean along each of `axes`, and takes the mean along all others, which get the size 1."""
     for axis in range(scores.ndim):
         mean = scores.mean(axis, keepdims=True)
         scores = scores - mean if axis in axes else mean
@@ -71,9 +73,9 @@ def _effect(scores: Numbers, axes: Collection[int]) -> Numbers:
 
 
 def ranges(scores: Numbers, factor: int) -> tuple[float, float]:
-    """The range over a factor's levels of their means, and of their best cells.
+    """The range of the means of a factor's levels, and the range of the means of their best combinations.
 
-    The best cell of a level has the highest mean over the blocks, over all levels of the other factors.
+    The best combination of a level has the highest mean over the blocks.
     """
-    cells = np.moveaxis(scores.mean(-1), factor, 0).reshape(scores.shape[factor], -1)
-    return float(np.ptp(cells.mean(1))), float(np.ptp(cells.max(1)))
+    means = np.moveaxis(scores.mean(-1), factor, 0).reshape(scores.shape[factor], -1)
+    return float(np.ptp(means.mean(1))), float(np.ptp(means.max(1)))

@@ -1,4 +1,4 @@
-"""Makes a design balanced: every combination of the levels that are kept is there."""
+"""Makes a design balanced: it leaves out levels until every combination of the others is present."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-Cell = tuple[Any, ...]  # one level of each factor
+Combination = tuple[Any, ...]  # one level of each factor
 
 
-def levels_of(cells: Collection[Cell], factors: int) -> list[list[Any]]:
-    """The levels of each factor; numbers in their order, others in the order in which they occur."""
-    return [_in_order(list(dict.fromkeys(cell[axis] for cell in cells))) for axis in range(factors)]
+def levels_of(present: Collection[Combination], factors: int) -> list[list[Any]]:
+    """The levels of each factor: numbers in increasing order, others in the order in which they occur."""
+    return [_in_order(list(dict.fromkeys(one[axis] for one in present))) for axis in range(factors)]
 
 
 def _in_order(levels: list[Any]) -> list[Any]:
     return sorted(levels) if all(isinstance(level, int | float) for level in levels) else levels
 
 
-def balance(cells: Collection[Cell], factors: int) -> list[list[Any]]:
-    """Levels of each factor of which all combinations are among the cells.
+def balance(present: Collection[Combination], factors: int) -> list[list[Any]]:
+    """Levels of each factor whose combinations are all present.
 
-    While combinations are absent, it leaves out the level with the largest share of absent ones, the first of equal
-    ones.
+    While a combination is absent, the level with the largest share of absent combinations is left out. Of levels with
+    equal shares it is the first.
     """
     while True:
-        levels = levels_of(cells, factors)
-        combinations = math.prod(map(len, levels))
-        if len(cells) == combinations:
+        levels = levels_of(present, factors)
+        needed = math.prod(map(len, levels))
+        if len(present) == needed:
             return levels
-        present = {
-            (axis, level): sum(cell[axis] == level for cell in cells) * len(own) / combinations
+        shares = {
+            (axis, level): sum(one[axis] == level for one in present) * len(own) / needed
             for axis, own in enumerate(levels)
             for level in own
         }
-        axis, worst = min(present, key=lambda place: present[place])
-        cells = [cell for cell in cells if cell[axis] != worst]
+        axis, worst = min(shares, key=lambda place: shares[place])
+        present = [one for one in present if one[axis] != worst]

@@ -16,16 +16,16 @@ from experiments.config.folder_names import override_key
 from experiments.study.choice import choose
 from experiments.study.stage import TrialRun
 from experiments.study.variance.anova import Numbers, residuals
-from experiments.study.variance.balance import Cell, balance, levels_of
+from experiments.study.variance.balance import Combination, balance, levels_of
 from experiments.sweep.listing import as_typed
 
 
 @dataclass(frozen=True)
 class Design:
-    """The pairs that agree in all keys but the factors.
+    """The scores of a group of pairs that agree in all keys except the factors.
 
-    - `group`: the keys in which these pairs differ from others; all keys if there are no such keys
-    - `levels`: the levels of each factor that occur in all combinations; `left_out`: the others
+    - `group`: the keys that other groups do not all share; all keys if there are none
+    - `levels`: the levels of each factor whose combinations are all present; `left_out`: the other levels
     - `scores`: validation accuracy, shape (levels of factor 1, ..., levels of factor k, seeds)
     """
 
@@ -45,9 +45,9 @@ class Design:
 
 
 def arrange(runs: Sequence[TrialRun], factors: Sequence[str]) -> list[Design]:
-    """The designs of the runs, each cell at its best trial of the keys that are not factors.
+    """One design for each group of pairs; each combination of levels has the scores of its best trial.
 
-    A cell with a diverged run at its best trial counts as absent.
+    A combination with a diverged run at its best trial counts as absent.
     """
     groups: dict[tuple[str, ...], list[TrialRun]] = {}
     for one in runs:
@@ -62,18 +62,19 @@ def _name(others: Sequence[str], common: Collection[str]) -> str:
 
 
 def _design(group: str, runs: Sequence[TrialRun], factors: Sequence[str]) -> Design:
-    cells: dict[Cell, list[TrialRun]] = {}
+    combinations: dict[Combination, list[TrialRun]] = {}
     for one in runs:
-        cells.setdefault(tuple(_level(one.run, factor) for factor in factors), []).append(one)
-    scores = {cell: found for cell, own in cells.items() if (found := _best_scores(own, factors)) is not None}
+        combinations.setdefault(tuple(_level(one.run, factor) for factor in factors), []).append(one)
+    best = {levels: _best_scores(own, factors) for levels, own in combinations.items()}
+    scores = {levels: found for levels, found in best.items() if found is not None}
     kept = balance(scores, len(factors))
     dropped = [
         [level for level in every if level not in own]
-        for every, own in zip(levels_of(cells, len(factors)), kept, strict=True)
+        for every, own in zip(levels_of(combinations, len(factors)), kept, strict=True)
     ]
     levels, left_out = (dict(zip(factors, own, strict=True)) for own in (kept, dropped))
     shape = [*map(len, kept), len({one.run.seed for one in runs})]
-    return Design(group, levels, left_out, np.array([scores[cell] for cell in product(*kept)]).reshape(shape))
+    return Design(group, levels, left_out, np.array([scores[one] for one in product(*kept)]).reshape(shape))
 
 
 def _level(run: RunRecord, factor: str) -> Any:
@@ -81,9 +82,9 @@ def _level(run: RunRecord, factor: str) -> Any:
     return as_typed(value) if isinstance(value, list) else value
 
 
-def _best_scores(cell: Sequence[TrialRun], factors: Sequence[str]) -> list[float] | None:
-    """The scores of a cell's best trial in the order of seeds; None if one of its runs has none."""
-    tried = [replace(one, trial={key: one.trial[key] for key in one.trial if key not in factors}) for one in cell]
+def _best_scores(runs: Sequence[TrialRun], factors: Sequence[str]) -> list[float] | None:
+    """The scores of the best trial in the order of seeds; None if one of its runs has no score."""
+    tried = [replace(one, trial={key: one.trial[key] for key in one.trial if key not in factors}) for one in runs]
     (choice,) = choose(tried)
     best = sorted((one.run for one in tried if one.trial == choice.trial), key=lambda run: run.seed)
     scores = [score for run in best if (score := Metric(VALIDATION).of(run)) is not None and math.isfinite(score)]

@@ -36,7 +36,7 @@ def figure(designs: Sequence[Design]) -> Any:
 
 
 def _draw(panel: Any, design: Design, others: tuple[Any, ...], lines: Sequence[Any]) -> None:
-    """`others`: the levels of the factors after the second."""
+    """Draws one panel; `others` are the levels of the factors after the second."""
     factors, levels = list(design.levels), list(design.levels.values())
     places = [own.index(level) for own, level in zip(levels[2:], others, strict=True)]
     means = 100 * design.scores.mean(-1)[(..., *places)]

@@ -19,26 +19,26 @@ from experiments.sweep.listing import as_typed
 from experiments.tracking.outputs import save_figure, write_text
 
 EXPLANATION = """\
-- Scores are validation accuracies of the seeds that choose. Each combination of levels has its best value of the other
-  keys of the grids, by the mean over these seeds. That lifts the scores of a combination the more, the more values are
-  about equally good.
-- Every seed is a block: it gives all combinations the same initial weights and batches.
-- share: sum of squares divided by the total (eta squared). F: mean square divided by that of the residual. Each p
-  stands alone, and assumes residuals of one variance.
-- range: the highest minus the lowest mean of the factor's levels, in points. range at best: the same, each level at its
-  best combination with the other factors."""
+- Scores are validation accuracies of the choosing seeds. In each combination of levels the other keys of the grids have
+  their best values, by the mean over these seeds. This choice raises the scores of a combination, and more so if
+  several values are about equally good.
+- The seed is a term because it gives all combinations the same initial weights and batches.
+- share: sum of squares divided by the total (eta squared). F: mean square divided by that of the residual.
+- p: not corrected for the number of terms. It assumes residuals of equal variance.
+- range: the highest minus the lowest mean of the factor's levels, in points. range at best: the same, but each level
+  counts with its best combination only."""
 HEADER = ("term", "df", "share %", "F", "p", "range", "range at best")
 
 
 def write_variance(runs: Sequence[TrialRun], factors: Sequence[str], folder: Path) -> str:
-    """Writes `variance.csv` and `variance.svg` into the folder, and gives the tables in Markdown.
+    """Writes `variance.csv` and `variance.svg` into the folder, and returns the tables in Markdown.
 
     Raises OutputFailed if a file cannot be written.
     """
     designs = arrange(runs, factors)
     analysed = [design for design in designs if not design.obstacle]
     write_text(folder / "variance.csv", _as_csv(analysed))
-    lines = [EXPLANATION, _count(runs)]
+    lines = [EXPLANATION, _count_runs(runs)]
     if analysed:
         with style():
             save_figure(figure(analysed), folder / "variance.svg", metadata={"Date": None})
@@ -46,7 +46,7 @@ def write_variance(runs: Sequence[TrialRun], factors: Sequence[str], folder: Pat
     return "\n".join([*lines, *(line for design in designs for line in _markdown(design))]) + "\n"
 
 
-def _count(runs: Sequence[TrialRun]) -> str:
+def _count_runs(runs: Sequence[TrialRun]) -> str:
     diverged = sum(one.run.failed for one in runs)
     counted = f"{len(runs)} runs, of which {diverged} diverged"
     return f"- {counted}. A combination with a diverged run at its best value counts as absent."
@@ -66,7 +66,7 @@ def _markdown(design: Design) -> Iterator[str]:
 
 
 def _rows(design: Design) -> Iterator[tuple[Term, Sequence[float]]]:
-    """The terms, factors with their two ranges."""
+    """The terms; a factor has its two ranges, another term none."""
     for term in analyse(design.scores, list(design.levels)):
         yield term, ranges(design.scores, term.factors[0]) if len(term.factors) == 1 else ()
 
