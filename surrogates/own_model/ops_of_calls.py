@@ -7,7 +7,7 @@ from typing import Any
 FAKE_QUANTIZE = ("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine")
 CLIP_CALLS = ("clamp", "clamp_min", "clamp_max", "hardtanh", "relu6", "hardsigmoid", "hardswish", "softshrink")
 GROUP_CALLS = ("scatter_reduce", "index_reduce")
-# for each op: the meanings that contain it, besides the meaning with the op's own name
+# for each op: the meanings that contain it; a meaning that is not listed contains the op of its own name
 CONTAIN: dict[str, tuple[str, ...]] = {
     "round": FAKE_QUANTIZE,
     "floor": ("floor_divide", "reversed_floor_divide", "div"),
@@ -16,8 +16,17 @@ CONTAIN: dict[str, tuple[str, ...]] = {
     "heaviside": ("threshold", "hardshrink"),
     "maximum": ("max", *CLIP_CALLS, *FAKE_QUANTIZE),
     "minimum": ("min", *CLIP_CALLS, *FAKE_QUANTIZE),
-    "max": ("amax", "aminmax", "max_pool1d", "max_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", *GROUP_CALLS),
-    "min": ("amin", "aminmax", *GROUP_CALLS),
+    "max": (
+        "max",
+        "amax",
+        "aminmax",
+        "max_pool1d",
+        "max_pool2d",
+        "adaptive_max_pool1d",
+        "adaptive_max_pool2d",
+        *GROUP_CALLS,
+    ),
+    "min": ("min", "amin", "aminmax", *GROUP_CALLS),
     "histogram": ("histc",),
     "top_k": ("topk",),
     "sort": ("msort", "kthvalue"),
@@ -25,6 +34,6 @@ CONTAIN: dict[str, tuple[str, ...]] = {
 
 
 def ops_of(meaning: Any) -> tuple[str, ...]:
-    """The names of the ops that a meaning may contain, and its own name."""
+    """The names of the ops that a meaning may contain."""
     name = getattr(meaning, "__name__", "")
-    return (name, *(op for op, meanings in CONTAIN.items() if name in meanings))
+    return tuple(op for op, meanings in CONTAIN.items() if name in meanings) or (name,)
