@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import torch
@@ -34,28 +35,29 @@ def rows(net: nn.Module, measure: Callable[[], float]) -> Iterator[tuple[str, Ca
     All measures step the same net, because the times of two equal nets differ by several percent.
     """
 
-    def within(**by_op: str) -> Callable[[], float]:
-        def measured() -> float:
-            with hg.through(None, **by_op):
+    def measure_in(block: Callable[[], AbstractContextManager[object]]) -> Callable[[], float]:
+        def measure_there() -> float:
+            with block():
                 return measure()
 
-        return measured
+        return measure_there
 
-    def converted(**by_op: str) -> Callable[[], float]:
-        def measured() -> float:
-            hg.convert(net, "ste", types=HARD, **by_op)
-            try:
-                return measure()
-            finally:
-                hg.revert(net)
+    yield "in `through(None, relu='ste')`", measure_in(lambda: hg.through(None, relu="ste")), 1.05
+    yield "in `through(None, max='ste')`", measure_in(lambda: hg.through(None, max="ste")), 1.05
+    yield "after `convert(net, 'ste')`", measure_in(lambda: conversion(net)), 1.2
+    yield "after `convert(net, 'ste', relu='ste')`", measure_in(lambda: conversion(net, relu="ste")), 1.2
+    both = {"relu": "ste", "max": "ste"}
+    yield "after `convert(net, 'ste', relu='ste', max='ste')`", measure_in(lambda: conversion(net, **both)), 1.2
 
-        return measured
 
-    yield "in `through(None, relu='ste')`", within(relu="ste"), 1.05
-    yield "in `through(None, max='ste')`", within(max="ste"), 1.05
-    yield "after `convert(net, 'ste')`", converted(), 1.2
-    yield "after `convert(net, 'ste', relu='ste')`", converted(relu="ste"), 1.2
-    yield "after `convert(net, 'ste', relu='ste', max='ste')`", converted(relu="ste", max="ste"), 1.2
+@contextmanager
+def conversion(net: nn.Module, **by_op: str) -> Iterator[None]:
+    """A block in which the net's hard layers are converted."""
+    hg.convert(net, "ste", types=HARD, **by_op)
+    try:
+        yield
+    finally:
+        hg.revert(net)
 
 
 def main() -> None:
