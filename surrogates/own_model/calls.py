@@ -114,7 +114,7 @@ HARD_WITH = {
 }  # fmt: skip
 WITHOUT_VALUES = (
     "dim", "size", "numel", "nelement", "ndimension", "stride", "is_floating_point", "is_complex", "element_size",
-    "__len__", "__repr__", "__format__", "__hash__", "detach",
+    "__len__", "__repr__", "__format__", "__hash__",
 )  # fmt: skip
 OPERATORS = {
     "__floordiv__": "//", "__rfloordiv__": "//", "__abs__": "abs", "__eq__": "==", "eq": "==", "ne": "!=",

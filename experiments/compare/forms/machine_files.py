@@ -30,10 +30,10 @@ def write_machine_files(report: ComparisonReport, folder: Path) -> None:
     """
     with naming(folder / "report.json"):
         write_json(folder / "report.json", as_json(report))
-    _write_csv(folder / "runs.csv", _runs(report))
-    _write_csv(folder / "scores.csv", [row for section in report.sections for row in _scores(section)])
-    _write_csv(folder / "differences.csv", [row for section in report.sections for row in _differences(section)])
-    _write_csv(folder / "curves.csv", (row for section in report.sections for row in _curves(section)))
+    write_csv(folder / "runs.csv", _runs(report))
+    write_csv(folder / "scores.csv", [row for section in report.sections for row in _scores(section)])
+    write_csv(folder / "differences.csv", [row for section in report.sections for row in _differences(section)])
+    write_csv(folder / "curves.csv", (row for section in report.sections for row in _curves(section)))
 
 
 def as_json(report: ComparisonReport) -> dict[str, Any]:
@@ -125,8 +125,8 @@ def _curves(section: Section) -> Iterator[dict[str, Any]]:
                 yield {**known, "mean": mean, "middle": middle, "low": low, "high": high, "n": n}
 
 
-def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Writes the rows; the columns are the keys of the first one."""
+def write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Writes the rows; the columns are the keys of the first one. Raises OutputFailed if it cannot."""
     rows = iter(rows)
     first = next(rows, None)
     with output_file(path) as file:

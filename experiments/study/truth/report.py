@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.compare.forms.machine_files import write_csv
 from experiments.compare.forms.markdown import draw
 from experiments.compare.forms.tables import TextTable
 from experiments.oracles.intervals import Interval
@@ -15,7 +14,7 @@ from experiments.plotting import COLOURS, MARKERS, style
 from experiments.study.stage import TrialRun
 from experiments.study.truth.measures import MEASURES, MeasuredRun, read_measured
 from experiments.study.truth.prediction import Prediction, predictions
-from experiments.tracking.outputs import save_figure, write_text
+from experiments.tracking.outputs import save_figure
 
 EXPLANATION = """\
 Each number is a rank correlation within a component, as mean over the components, with its 95 % interval. Above 0, a
@@ -33,7 +32,7 @@ def write_truth(runs: Sequence[TrialRun], folder: Path) -> str:
     rows = predictions(measured)
     if not any(row.all for row in rows):
         return ""
-    write_text(folder / "truth.csv", _as_csv(rows))
+    write_csv(folder / "truth.csv", map(_cells, rows))
     with style():
         save_figure(figure(rows), folder / "truth.svg", metadata={"Date": None})
     return "\n".join(_markdown(rows, measured)) + "\n"
@@ -59,20 +58,14 @@ def _text(interval: Interval | None) -> str:
     return "" if interval is None else f"{interval.mean:+.2f} ({interval.low:+.2f} to {interval.high:+.2f})"
 
 
-def _as_csv(rows: Sequence[Prediction]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    ends = ("mean", "low", "high", "pairs")
-    columns = [f"{name}_{end}" for name in ("all", "nonzero") for end in ends]
-    writer.writerow(["optimizer", "outcome", "measure", "step", *columns])
-    for row in rows:
-        numbers = [value for one in (row.all, row.nonzero) for value in _numbers(one)]
-        writer.writerow([row.optimizer, row.outcome, row.measure, row.step, *numbers])
-    return text.getvalue()
+def _cells(row: Prediction) -> dict[str, Any]:
+    named = {"optimizer": row.optimizer, "outcome": row.outcome, "measure": row.measure, "step": row.step}
+    return named | _numbers("all", row.all) | _numbers("nonzero", row.nonzero)
 
 
-def _numbers(one: Interval | None) -> tuple[object, ...]:
-    return ("", "", "", 0) if one is None else (one.mean, one.low, one.high, one.n)
+def _numbers(name: str, one: Interval | None) -> dict[str, Any]:
+    values = ("", "", "", 0) if one is None else (one.mean, one.low, one.high, one.n)
+    return {f"{name}_{end}": value for end, value in zip(("mean", "low", "high", "pairs"), values, strict=True)}
 
 
 def figure(rows: Sequence[Prediction]) -> Any:

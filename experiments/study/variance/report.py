@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from experiments.compare.forms.machine_files import write_csv
 from experiments.compare.forms.markdown import draw, escape
 from experiments.compare.forms.tables import NONE, TextTable, p_value
 from experiments.plotting import style
@@ -16,7 +16,7 @@ from experiments.study.variance.anova import Term, analyse, ranges
 from experiments.study.variance.design import Design, arrange
 from experiments.study.variance.figure import figure
 from experiments.sweep.listing import as_typed
-from experiments.tracking.outputs import save_figure, write_text
+from experiments.tracking.outputs import save_figure
 
 EXPLANATION = """\
 - Scores are validation accuracies of the choosing seeds. In each combination of levels the other keys of the grids have
@@ -37,7 +37,7 @@ def write_variance(runs: Sequence[TrialRun], factors: Sequence[str], folder: Pat
     """
     designs = arrange(runs, factors)
     analysed = [design for design in designs if not design.obstacle]
-    write_text(folder / "variance.csv", _as_csv(analysed))
+    write_csv(folder / "variance.csv", (cells for design in analysed for cells in _cells(design)))
     lines = [EXPLANATION, _count_runs(runs)]
     if analysed:
         with style():
@@ -77,12 +77,10 @@ def _texts(term: Term, spread: Sequence[float]) -> list[str]:
     return [term.name, str(term.df), f"{100 * term.share:.1f}", *test, *points]
 
 
-def _as_csv(designs: Sequence[Design]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["group", "term", "df", "sum_of_squares", "share", "F", "p", "range", "range_at_best"])
-    for design in designs:
-        for term, spread in _rows(design):
-            numbers = [term.squares, term.share, term.f, term.p, *(spread or (math.nan, math.nan))]
-            writer.writerow([design.group, term.name, term.df, *("" if math.isnan(x) else x for x in numbers)])
-    return text.getvalue()
+def _cells(design: Design) -> Iterator[dict[str, Any]]:
+    for term, spread in _rows(design):
+        between, at_best = spread or (math.nan, math.nan)
+        numbers = {"sum_of_squares": term.squares, "share": term.share, "F": term.f, "p": term.p}
+        numbers |= {"range": between, "range_at_best": at_best}
+        known = {name: "" if math.isnan(value) else value for name, value in numbers.items()}
+        yield {"group": design.group, "term": term.name, "df": term.df, **known}
